@@ -67,8 +67,8 @@ __attribute__((target("sse4.2"))) inline uint64_t ExtendWord(uint64_t state, con
   return _mm_crc32_u64(state, word);
 }
 
-// The instruction takes 3 cycles and one can start in each: three blocks side by side, put together
-// by shifting the first over the second and both over the third.
+// The CPU's instruction takes 3 cycles and can start in each cycle. So three blocks are computed
+// side by side and combined: the first is shifted over the second, and both over the third.
 template <int kLog2Block>
 __attribute__((target("sse4.2"))) uint32_t ExtendTriples(uint32_t state, const char** data,
                                                          size_t* size) {

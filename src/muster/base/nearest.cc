@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxWord = 64;
 constexpr size_t kMaxListed = 20;
 
-// Levenshtein distance, one row at a time.
+// Computes the Levenshtein distance, one row of the table at a time.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

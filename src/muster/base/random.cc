@@ -12,7 +12,7 @@ void MultiplyHighLow(uint32_t a, uint32_t b, uint32_t* high, uint32_t* low) {
   *low = static_cast<uint32_t>(product);
 }
 
-// SplitMix64's finaliser: spreads a small seed over all key bits.
+// The finaliser of SplitMix64, which spreads a small seed over all bits of the key.
 uint64_t Spread(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;

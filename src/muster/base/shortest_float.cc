@@ -12,7 +12,7 @@ constexpr uint64_t kPowersOfTen[] = {
     1,         10,         100,         1'000,         10'000,        100'000,
     1'000'000, 10'000'000, 100'000'000, 1'000'000'000, 10'000'000'000};
 
-// kDecimals[t]: the fewest decimals with 10^decimals >= 2^t.
+// kDecimals[t] is the smallest number of decimals with 10^decimals >= 2^t.
 struct DecimalsTable {
   uint8_t of[34] = {};
   constexpr DecimalsTable() {
@@ -24,7 +24,7 @@ struct DecimalsTable {
 };
 constexpr DecimalsTable kDecimals;
 
-// "00" to "99".
+// Writes a number below 100 as two digits, "00" to "99".
 struct PairsTable {
   char of[200] = {};
   constexpr PairsTable() {
@@ -38,7 +38,7 @@ constexpr PairsTable kPairs;
 
 void WritePair(uint32_t number, char* to) { std::memcpy(to, kPairs.of + 2 * number, 2); }
 
-// Ten digits.
+// Writes a number as ten digits.
 void WriteDigits(uint64_t number, char* to) {
   const auto high = static_cast<uint32_t>(number / 100'000'000);
   const auto low = static_cast<uint32_t>(number % 100'000'000);
@@ -50,8 +50,9 @@ void WriteDigits(uint64_t number, char* to) {
   WritePair(second % 100, to + 8);
 }
 
-// number / 10^decimals, with all of the decimals; decimals is at most 10, the whole part below
-// 1000. It may also write some bytes after the end that it returns; they mean nothing.
+// Writes number / 10^decimals with all of the decimals. `decimals` is at most 10, and the whole
+// part is below 1000. It may also write some bytes after the end that it returns; they mean
+// nothing.
 char* WriteFixed(uint64_t number, int decimals, char* to) {
   const uint64_t power = kPowersOfTen[decimals];
   uint32_t whole = 0;
@@ -68,22 +69,22 @@ char* WriteFixed(uint64_t number, int decimals, char* to) {
   return to + decimals;
 }
 
-// For 2^23 < mantissa < 2^24 and 14 <= t <= 33: writes mantissa / 2^t, a value from 0.001 to 1000,
-// whose digits in fixed notation are never more than in the other. Null where two decimals are
-// equally near, which std::to_chars shall decide.
+// Writes mantissa / 2^t, a value from 0.001 to 1000, for 2^23 < mantissa < 2^24 and 14 <= t <= 33.
+// For such a value fixed notation never has more digits than the other one. Returns null where two
+// decimals are equally near: std::to_chars must decide then.
 char* WriteBinaryFraction(uint64_t mantissa, int t, char* to) {
-  // In units of 2^-(t + 1) 10^-decimals, all exact: the value and what is nearer to it than to its
-  // neighbours; so many decimals that at least one of those is whole.
+  // All of these are exact, in units of 2^-(t + 1) 10^-decimals: the value, and the range of what
+  // is nearer to it than to its neighbours. There are so many decimals that at least one decimal
+  // number in the range is whole.
   int decimals = kDecimals.of[t];
   const uint64_t power = kPowersOfTen[decimals];
   const int shift = t + 1;
   const uint64_t value = 2 * mantissa * power;
-  // What lies exactly between two floats reads as the even one.
+  // A number exactly between two floats is read as the even one.
   const uint64_t open = mantissa & 1;
   uint64_t low = (value - power + open + (uint64_t{1} << shift) - 1) >> shift;
   uint64_t high = (value + power - open) >> shift;
-  // Digits of the value that are taken off: the last one, and whether all digits after it are
-  // zeros.
+  // The digits that are cut off the value: the last one, and whether all digits after it are zeros.
   uint64_t digits = value >> shift, last = 0;
   const uint64_t below = value & ((uint64_t{1} << shift) - 1);
   bool exact = below == 0;
@@ -97,7 +98,7 @@ char* WriteBinaryFraction(uint64_t mantissa, int t, char* to) {
     last = digits % 10;
     digits /= 10;
   }
-  // The nearest to the value of those between low and high.
+  // Chooses the number nearest to the value of those between low and high.
   const uint64_t half = taken > 0 ? 5 : uint64_t{1} << (shift - 1);
   const uint64_t rest = taken > 0 ? last : below;
   if (rest == half && (taken == 0 || exact)) return nullptr;
@@ -112,7 +113,7 @@ char* ShortestFloat(float value, char* to) {
   const int t = 150 - static_cast<int>(bits >> 23 & 0xff);
   const uint32_t fraction = bits & 0x7fffff;
   const float magnitude = std::bit_cast<float>(bits & 0x7fffffff);
-  // A power of two has a nearer neighbour below.
+  // A power of two has a nearer neighbour below it.
   if (magnitude >= 0.001f && magnitude < 1000.0f && fraction != 0) {
     char* start = to;
     if (bits >> 31 != 0) *start++ = '-';

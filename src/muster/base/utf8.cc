@@ -5,8 +5,8 @@
 namespace muster {
 namespace {
 
-// The size of the character that `text` begins with; 0 if it is not well-formed. `text` is not
-// empty.
+// Returns the size of the character with which `text` begins; 0 if it is not well-formed. `text` is
+// not empty.
 size_t CharacterSize(std::string_view text) {
   const auto lead = static_cast<uint8_t>(text[0]);
   const int more = lead < 0x80 ? 0 : lead < 0xc2 ? -1 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;

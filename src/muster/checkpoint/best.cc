@@ -22,7 +22,7 @@ absl::StatusOr<Best> ParseBest(const std::string& text, const std::string& path)
                .metric = fields.Text("metric"),
                .higher_is_better = fields.Bool("higher_is_better", false),
                .value = fields.Number("value", std::nan(""))};
-  // A file of this folder, and none of another.
+  // The name must be that of a file of this folder and not of another one.
   if (StepOfIndex(best.name + ".index") != best.step) {
     fields.Fail("\"checkpoint\" must be model.ckpt-STEP of its \"step\"");
   }

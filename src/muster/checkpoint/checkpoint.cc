@@ -22,7 +22,8 @@ std::string Describe(formats::DataType type, std::span<const int64_t> shape) {
 bool Fits(const formats::TensorInfo& info, const Tensor& tensor) {
   if (info.type != tensor.type || info.shape.size() != tensor.shape.size()) return false;
   if (!tensor.resize) return info.shape == tensor.shape;
-  // Memory is taken for what the file says: its bytes must be there.
+  // Memory is allocated for the sizes that the file states, so the file must really have that many
+  // bytes.
   uint64_t row_bytes = formats::DataTypeBytes(info.type);
   for (size_t i = 1; i < info.shape.size(); ++i) {
     if (info.shape[i] != tensor.shape[i]) return false;
@@ -33,8 +34,8 @@ bool Fits(const formats::TensorInfo& info, const Tensor& tensor) {
          info.bytes / row_bytes == static_cast<uint64_t>(rows);
 }
 
-// All prefixes of checkpoints, the one to be taken first in front: that of the state file, then
-// from the highest step down.
+// Returns the prefixes of all checkpoints in the order in which they are tried: that of the state
+// file first, then the others from the highest step down.
 absl::StatusOr<std::vector<std::string>> NewestFirst(io::FileSystem& files,
                                                      const std::string& folder) {
   std::vector<std::string> prefixes;
@@ -69,7 +70,8 @@ absl::StatusOr<std::vector<std::string>> TryNewestFirst(io::FileSystem& files,
     const absl::Status status = use(prefix);
     if (status.ok()) return causes;
     if (!absl::IsDataLoss(status) && !absl::IsNotFound(status)) return status;
-    // What the state file names and is not there at all was removed by somebody.
+    // A checkpoint that the state file names and that does not exist at all was removed by
+    // somebody.
     if (absl::IsNotFound(status) && absl::IsNotFound(files.Stat(prefix + ".index").status())) {
       continue;
     }

@@ -21,7 +21,7 @@ class TextFields {
  public:
   explicit TextFields(std::string_view text) : text_(text) {}
 
-  // False at the end or, with failed() true, at what is not such a pair.
+  // Returns false at the end, and also, with failed() true, at text that is not such a pair.
   bool Next(std::string* name, std::string* value) {
     SkipSpace();
     if (text_.empty()) return false;
@@ -85,7 +85,7 @@ class TextFields {
   bool failed_ = false;
 };
 
-// False when `text` is no finite number.
+// Returns false if `text` is no finite number.
 bool AddTime(const std::string& text, std::vector<double>* times) {
   double time;
   if (!absl::SimpleAtod(text, &time) || !std::isfinite(time)) return false;
@@ -93,7 +93,7 @@ bool AddTime(const std::string& text, std::vector<double>* times) {
   return true;
 }
 
-// The shortest text that reads back as this number.
+// Returns the shortest text that reads back as this number.
 std::string TimeText(double time) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, time).ptr};

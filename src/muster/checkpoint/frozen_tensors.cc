@@ -107,7 +107,8 @@ void FrozenTensors::KeepRows(int variable, std::span<const int32_t> rows) {
   }
 }
 
-// The next bytes of this part: of one kept block, or of a run of blocks that stand as they were.
+// Returns the next bytes of this part: those of one kept block, or of a run of blocks that have not
+// changed.
 size_t FrozenTensors::ReadSome(Part& part, std::span<char> piece) {
   const uint64_t most = std::min<uint64_t>(piece.size(), part.tensor.bytes.size() - part.read);
   uint64_t block = part.read / part.block_bytes;

@@ -11,8 +11,8 @@ namespace {
 constexpr char kMark[] = ".lease-";
 constexpr uint64_t kMaxLeaseBytes = 1000;
 
-// Not by rename: whatever is found in the file, the change is what counts, and the Saver removes
-// temporary files as leftovers of killed saves.
+// The file is not renamed into place: readers look only for a change of the file, whatever it
+// contains, and the Saver removes temporary files as leftovers of killed saves.
 absl::Status Write(io::FileSystem& files, const std::string& path, const std::string& text) {
   MUSTER_ASSIGN_OR_RETURN(const auto file, files.OpenForWrite(path));
   const absl::Status written = file->Append(text);
@@ -71,7 +71,7 @@ void Lease::Run(const std::stop_token& stop, double beat_seconds) {
   while (!stop.stop_requested()) {
     stopped_.wait_for(lock, stop, std::chrono::duration<double>(beat_seconds),
                       [] { return false; });
-    // A beat that fails is made up for by the next; kLeaseSeconds are several of them.
+    // A beat that fails is made good by the next one: kLeaseSeconds are several beats.
     if (!stop.stop_requested()) Beat().IgnoreError();
   }
 }

@@ -30,8 +30,8 @@ absl::Status WriteBundle(io::FileSystem& files, const std::string& prefix, int64
   return writer->Finish();
 }
 
-// Index first, so that what is left at any moment is a whole checkpoint or none. What cannot be
-// removed stays: a full folder is no reason to stop a training.
+// Removes the index first, so that at any moment a whole checkpoint is left or none. A file that
+// cannot be removed stays: a full folder is no reason to stop a training.
 void RemoveCheckpoint(io::FileSystem& files, const std::string& prefix) {
   files.Remove(prefix + ".index").IgnoreError();
   const std::string folder = io::Dirname(prefix);
@@ -43,8 +43,8 @@ void RemoveCheckpoint(io::FileSystem& files, const std::string& prefix) {
   }
 }
 
-// Adds to `state` the checkpoints beyond its latest: those of a process that was killed before it
-// could name them.
+// Adds to `state` the checkpoints that are later than its latest one: a process that was killed
+// before it could name them has written them.
 void AdoptUnnamed(io::FileSystem& files, const std::string& folder, double seconds,
                   CheckpointState* state) {
   const std::optional<int64_t> latest = StepOfIndex(state->latest + ".index");
@@ -97,14 +97,16 @@ absl::StatusOr<std::string> Saver::Save(int64_t step, std::span<const Tensor> te
   const std::string name = StrCat("model.ckpt-", step);
   std::string prefix = io::JoinPath(folder_, name);
   MUSTER_RETURN_IF_ERROR(files_.MakeFolders(folder_));
-  // Once: later there are none but of this process, which removes its own, or of who replaced it.
+  // This is done once. Later checkpoints are all of this process, which removes its own, or of a
+  // process that has replaced it.
   if (!std::exchange(cleaned_, true)) RemoveLeftovers(files_, folder_);
   const std::string saving = StrCat("saving ", prefix);
   MUSTER_RETURN_IF_ERROR(
       Annotate(WriteBundle(files_, prefix, step, tensors, strings, read), saving));
   std::vector<std::string> expired;
   MUSTER_ASSIGN_OR_RETURN(const CheckpointState state, NextState(name, seconds, &expired));
-  // Before the state file drops their names, so that a kill in between leaves none behind unnamed.
+  // They are removed before the state file drops their names, so that a kill in between leaves no
+  // checkpoint without a name.
   for (const std::string& old_name : expired) {
     RemoveCheckpoint(files_, io::JoinPath(folder_, old_name));
   }
@@ -122,7 +124,7 @@ absl::StatusOr<CheckpointState> Saver::NextState(const std::string& name, double
   }
   CheckpointState state;
   state.latest = name;
-  // A clock that went back must not keep everything, nor nothing.
+  // A clock that was set back must not keep all checkpoints, nor remove all.
   state.last_preserved = std::min(old.last_preserved, seconds);
   if (old.last_preserved == 0) {
     state.last_preserved = options_.start_seconds > 0 ? options_.start_seconds : seconds;

@@ -10,7 +10,8 @@ namespace {
 using process::Deadline;
 
 constexpr uint16_t kPieces = 1;  // the one type of message: order and sizes say what it is
-// To tell a peer why: it may be stuck, and there is nothing to be lost by not reaching it.
+// The time for telling a peer why the group has ended. The peer may be stuck, and it does no harm
+// if it is not reached.
 constexpr double kTellSeconds = 0.5;
 
 }  // namespace
@@ -79,7 +80,7 @@ absl::Status Group::Unreached(int rank, const absl::Status& why) {
   return Lost(rank, ToStd(why.message()));
 }
 
-// An error that names a rank already is another's finding, on its way to all.
+// An error that already names a rank is another rank's finding, which is on its way to all.
 absl::Status Group::Blame(const absl::Status& error, int to, int from) {
   if (interrupt_.is_set()) return status_ = interrupt_.status();
   const std::string_view message = ToStd(error.message());

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kRank = "rank ";
 constexpr std::string_view kSeenBy = " (seen by ";
-constexpr std::string_view kBehindName = ": ";
+constexpr std::string_view kAfterName = ": ";
 
 std::optional<int> ParseRank(std::string_view text) {
   if (!text.starts_with(kRank)) return std::nullopt;
@@ -28,22 +28,22 @@ std::string RankName(int rank, std::string_view name) {
 
 std::string FormatRankFailure(std::string_view failed, std::string_view cause,
                               std::string_view seen_by) {
-  std::string text = StrCat(failed, kBehindName, cause);
+  std::string text = StrCat(failed, kAfterName, cause);
   if (!seen_by.empty()) text += StrCat(kSeenBy, seen_by, ")");
   return text;
 }
 
 std::optional<RankFailure> ParseRankFailure(std::string_view text) {
   const auto rank = ParseRank(text);
-  const size_t cause = text.find(kBehindName);
+  const size_t cause = text.find(kAfterName);
   if (!rank || cause == text.npos) return std::nullopt;
   RankFailure failure = {.rank = *rank};
-  // The last one: a cause may quote another failure.
+  // The last such mark counts: a cause may quote another failure.
   const size_t seen_by = text.rfind(kSeenBy);
   if (seen_by != text.npos && seen_by >= cause) {
     failure.seen_by = ParseRank(text.substr(seen_by + kSeenBy.size()));
   }
-  const size_t begin = cause + kBehindName.size();
+  const size_t begin = cause + kAfterName.size();
   failure.cause = text.substr(begin, failure.seen_by ? seen_by - begin : text.npos);
   return failure;
 }

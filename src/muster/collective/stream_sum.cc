@@ -38,7 +38,8 @@ void StreamSum::Run(const std::stop_token& stop) {
   }
 }
 
-// Sums the next `count` values. The lock is released meanwhile: no other thread is in a collective.
+// Sums the next `count` values. The lock is released meanwhile, since no other thread is in a
+// collective.
 void StreamSum::ReduceNext(std::unique_lock<std::mutex>& lock, size_t count) {
   const std::span<float> values = values_.subspan(reduced_, count);
   lock.unlock();

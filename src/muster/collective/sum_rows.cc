@@ -27,7 +27,7 @@ RowList SumRows::Sum(std::span<const RowList> lists, int64_t table_rows, int64_t
   return {std::span(rows_).first(pass.count()), std::span(values_).first(pass.count() * width)};
 }
 
-// For the first list, whose rows are all new.
+// Adds the first list, all of whose rows are new.
 void SumRows::Append(const RowList& list, size_t cols, Pass* pass) {
   std::copy(list.rows.begin(), list.rows.end(), rows_.begin());
   std::copy_n(list.values.begin(), list.rows.size() * cols, values_.begin());

@@ -72,7 +72,7 @@ TEST_F(LifeSignsTest, ACheckpointThatAppearsIsToldFromOtherFiles) {
   EXPECT_TRUE(signs.saved());
 }
 
-TEST_F(LifeSignsTest, CountsStandBehindTheStep) {
+TEST_F(LifeSignsTest, CountsFollowTheStep) {
   LifeSigns signs(Options(), 0);
   Write("step", "7 trained=96 dropped=-1 and so=on x=1=2 =3\n");
   signs.Look(kNanosASecond, 0);

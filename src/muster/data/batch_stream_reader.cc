@@ -74,7 +74,7 @@ class BatchStreamReader : public BatchReader {
     rows_.erase(rows_.begin() + row);
     return absl::OkStatus();
   }
-  // Batches are their writer's: one stays smaller.
+  // The writer chose the batches; one that is smaller than the others stays smaller.
   absl::StatusOr<bool> Refill(formats::Columns* columns) override { return columns->rows() > 0; }
   uint64_t bad_rows() const override { return bad_rows_; }
 
@@ -87,13 +87,14 @@ class BatchStreamReader : public BatchReader {
       ended_ = true;
       return absl::OkStatus();
     }
-    // Columns let go of the last payload: its memory is used again.
+    // The columns release the last payload, so that its memory can be used again.
     if (payload_.use_count() != 1) payload_ = std::make_shared<std::string>();
     MUSTER_RETURN_IF_ERROR(Read(frame.bytes, payload_.get()));
     return decoder_->Decode(frame, payload_, columns);
   }
 
-  // Exactly `size` bytes. Memory grows with what comes, not with what was promised.
+  // Reads exactly `size` bytes. Memory grows with the bytes that arrive, not with the size that was
+  // announced.
   absl::Status Read(uint64_t size, std::string* bytes) {
     uint64_t done = 0;
     while (done < size) {

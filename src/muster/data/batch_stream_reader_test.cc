@@ -60,7 +60,7 @@ TEST_F(BatchStreamReaderTest, BatchesKeepTheirSizesAndOrder) {
   EXPECT_FALSE(reader->Next(&columns_).value());
 }
 
-TEST_F(BatchStreamReaderTest, AStreamWithoutItsEndIsDataLossBehindItsBatches) {
+TEST_F(BatchStreamReaderTest, AStreamWithoutItsEndIsDataLossAfterItsBatches) {
   const std::string frames = NumbersFrame({1, 2}) + NumbersFrame({3, 4}) + TestFrame(0, "");
   for (size_t size = NumbersFrame({1, 2}).size(); size < frames.size(); ++size) {
     auto reader = Open(frames.substr(0, size)).value();

@@ -15,8 +15,8 @@ uint64_t HashNumber(uint64_t hash, uint64_t value) {
   return hash;
 }
 
-// Appends the chunks that hold `take` records of an item after its first `skip`, whose numbers in
-// the data begin at `number`.
+// Appends the chunks that hold `take` records of an item after its first `skip` records. Their
+// numbers in the data begin at `number`.
 void AddChunks(int item, const RecordIndex& index, uint64_t skip, uint64_t take, uint64_t number,
                std::vector<ChunkInfo>* chunks) {
   for (size_t i = 0; i < index.chunks.size() && take > 0; ++i) {

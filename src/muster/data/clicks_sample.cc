@@ -17,11 +17,11 @@ constexpr uint32_t kModelStream = 0;
 constexpr uint32_t kRowStream = 1;
 constexpr double kZipfExponent = 1.1;
 
-// Chosen so that a row is positive with probability 0.25 and the truth's AUC is 0.80.
+// These are chosen so that a row is positive with probability 0.25 and the truth's AUC is 0.80.
 constexpr double kIntercept = -1.66;
 constexpr double kScale = 0.87;
 
-// log(x) is normal(mean, deviation); a part of it is shared between columns.
+// log(x) is normal(mean, deviation); a part of it is common to several columns.
 struct NumberColumn {
   double mean, deviation, shared;
   double missing;         // share of rows
@@ -48,7 +48,7 @@ constexpr std::array<NumberColumn, kClickNumbers> kNumbers = {{
 
 constexpr int kStepNumber = 3;    // I4: a step
 constexpr int kCurvedNumber = 6;  // I7: a parabola
-// Numbers whose slope depends on a category: I3 on C2, I8 on C3.
+// The slope of some numbers depends on a category: that of I3 on C2, that of I8 on C3.
 struct Tilt {
   int number, category;
   std::array<double, 5> slopes;  // by rank
@@ -68,7 +68,7 @@ constexpr std::array<double, kClickCategories> kCategoryMissing = {
 constexpr std::array<double, kClickCategories> kCategoryMissingWeight = {
     0, 0.2, 0, 0, 0, 0, 0.3, 0, 0, -0.3, 0, 0, 0, 0.3, 0, 0, 0, -0.2, 0, 0, 0, 0, 0.2, 0, 0, 0};
 
-// Rare values weigh little, so that 200,000 rows are enough to learn what there is to learn.
+// Rare values have small weights, so that 200,000 rows are enough to learn what can be learned.
 constexpr double kTypicalRows = 200'000;
 constexpr double kShrinkRows = 5000;
 constexpr int kWeightedRanks = 4096;
@@ -80,7 +80,7 @@ double CategoryDeviation(int column) {
   return column < 20 ? 0.03 : 0.015;
 }
 
-// One-to-one on 32 bits: distinct values of a column have distinct names.
+// Maps 32 bits one-to-one: distinct values of a column have distinct names.
 uint32_t CategoryName(int column, int32_t rank) {
   uint32_t x =
       static_cast<uint32_t>(rank + 1) * 0x9e3779b1u + static_cast<uint32_t>(column) * 0x61c88647u;
@@ -260,7 +260,7 @@ void ClickSampler::AppendCsv(const ClickRow& row, std::string* text) {
 
 namespace {
 
-// Ranks from 1 within `order`, ties averaged; `order` sorts `values`.
+// Returns ranks from 1 within `order`, which sorts `values`; ties get their average rank.
 std::vector<double> MidRanks(std::span<const double> values, std::span<const uint32_t> order) {
   std::vector<double> ranks(order.size());
   for (size_t begin = 0; begin < order.size();) {

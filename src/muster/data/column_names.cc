@@ -6,8 +6,8 @@
 namespace muster::data {
 namespace {
 
-// The number of cells of the next row; 0 if there is none, or if it cannot be split, which the
-// row's reader reports.
+// Returns the number of cells of the next row; 0 if there is none, or if it cannot be split, which
+// the row's reader reports.
 absl::StatusOr<size_t> CountCells(formats::CsvRowReader& reader, const formats::CsvOptions& csv) {
   std::string_view row;
   MUSTER_ASSIGN_OR_RETURN(const bool more, reader.Next(&row));

@@ -45,7 +45,7 @@ void ColumnStats::Add(const formats::Columns& columns) {
 }
 
 void ColumnStats::FillScalars(const formats::Columns& columns, formats::Columns* out) const {
-  // Strings point into `columns`, which lives as long as *out is looked at.
+  // The strings point into `columns`, which must live as long as *out is used.
   for (int row = 0; row < columns.rows(); ++row) {
     for (size_t c = 0; c < given_.fields.size(); ++c) {
       const formats::Field& field = given_.fields[c];

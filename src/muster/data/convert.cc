@@ -73,7 +73,8 @@ absl::StatusOr<SetRules> FindCsvRules(io::FileSystem& files, const std::vector<s
              ", which is read as it is: give it to train, evaluate or predict"));
 }
 
-// Whether a name that is no field is like `field`. Any two short names are near each other.
+// Whether a name that is no field is like `field`. Short names must be equal but
+// for case, since any two short names are near each other.
 bool IsMisspelt(const std::string& field, const std::vector<std::string>& names,
                 const formats::Schema& schema) {
   constexpr size_t kShort = 4;
@@ -85,7 +86,7 @@ bool IsMisspelt(const std::string& field, const std::vector<std::string>& names,
   return !near.empty() && (field.size() >= kShort || absl::EqualsIgnoreCase(near, field));
 }
 
-// The fields of spec.may_lack that the file does not have, and not under a name like theirs either.
+// Returns the fields of spec.may_lack that the file does not have, not even under a similar name.
 absl::StatusOr<std::vector<std::string>> FindLacking(io::FileSystem& files, const std::string& path,
                                                      const FileRules& rules,
                                                      const ConversionSpec& spec) {

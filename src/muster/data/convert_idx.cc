@@ -57,7 +57,7 @@ class IdxConversion {
         columns_(schema_),
         encoder_(schema_) {}
 
-  // Replaces *record by the next one; false at the end of both files.
+  // Replaces *record by the next one. Returns false at the end of both files.
   absl::StatusOr<bool> Next(std::string* record) {
     std::string_view image, label;
     MUSTER_ASSIGN_OR_RETURN(const bool more, images_.Next(&image));

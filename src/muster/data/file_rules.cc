@@ -33,7 +33,7 @@ FoundFile Judge(const std::string& path, const Sniffed& sniffed, const DataForma
       found.format = FileFormat::kJsonLines;
       break;
     case Content::kText:
-      // A broken file of another format, whose reader says where it is broken.
+      // The file is a broken one of another format, whose reader says where it is broken.
       found.format = named.value_or(FileFormat::kCsv);
       break;
     case Content::kUnknown:
@@ -59,7 +59,7 @@ FileRules MakeRules(FileFormat format, formats::Compression compression, char de
   return rules;
 }
 
-// What a name alone would say: CSV has commas, and tabs where it ends in .tsv.
+// Returns what the name alone tells: CSV has commas, and tabs if the name ends in .tsv.
 bool IsExpected(const std::string& path, const FoundFile& file) {
   const std::optional<FileFormat> named = formats::GetNamedFormat(path);
   if (file.format == FileFormat::kTfRecord) return true;  // a checksum is no guess

@@ -6,7 +6,8 @@
 namespace muster::data {
 namespace {
 
-// As many as a shuffle has open, and has read ahead, at the end of an epoch.
+// As many chunks are kept to be used again as a shuffle has open and has read ahead at an epoch's
+// end.
 constexpr size_t kMaxFreeChunks = 18;
 constexpr size_t kMaxFreeChunkBytes = size_t{4} << 20;
 constexpr size_t kMaxOpenFiles = 64;
@@ -51,7 +52,8 @@ absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> FileSource::OpenFile
     const auto found = open_.find(file);
     if (found != open_.end()) return found->second;
   }
-  // Without the mutex: other chunks are read while a file on another machine is opened.
+  // The mutex is not held, so that other chunks can be read while a file on another machine is
+  // opened.
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const io::RandomAccessFile> opened,
                           file_system_.OpenForRead(table_.names[file]));
   MutexLock lock(&mutex_);

@@ -20,7 +20,7 @@ std::string_view GetSuffix(formats::Compression compression) {
   return "";
 }
 
-// "part-00000-of-00005.tfrecord", with or without an ending.
+// Whether the name is like "part-00000-of-00005.tfrecord", with or without an ending.
 bool IsPartFileName(std::string_view name) {
   constexpr std::string_view kPattern = "part-#####-of-#####.tfrecord";
   if (name.size() < kPattern.size()) return false;

@@ -37,7 +37,7 @@ TEST(PrefetchTest, HandsOutAllInOrder) {
   }
 }
 
-TEST(PrefetchTest, AnErrorComesBehindTheItemsBeforeIt) {
+TEST(PrefetchTest, AnErrorComesAfterTheItemsBeforeIt) {
   Items items(Counter(3, absl::DataLossError("broken")), 2);
   std::vector<int> item;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(*items.Next(&item));

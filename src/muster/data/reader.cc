@@ -59,7 +59,7 @@ class BatchReaderImpl : public BatchReader {
 
  private:
   absl::Status OpenEpoch(const Position* start);
-  // Shuffled and unshuffled positions do not fit each other.
+  // A shuffled reader's position does not fit an unshuffled one, and the other way round.
   uint64_t Fingerprint() const {
     return spec_.shuffle ? ~source_->fingerprint() : source_->fingerprint();
   }
@@ -115,7 +115,7 @@ absl::StatusOr<bool> BatchReaderImpl::Next(formats::Columns* columns) {
       return gave_batch_ = true;
     }
     dropped_ += static_cast<uint64_t>(columns->rows());
-    // The first epoch to end here may have given batches before, the next one did not.
+    // The first epoch that ends here may have given batches before; the next one gave none.
     if (spec_.epochs <= 0 && ++ended_without_batch_ == 2) return NoBatch();
     ++epoch_;
     bad_of_ended_ = std::exchange(bad_records_, 0);

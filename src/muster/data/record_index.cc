@@ -65,7 +65,7 @@ absl::StatusOr<RecordIndex> ScanText(std::shared_ptr<const io::RandomAccessFile>
   }
 }
 
-// Nothing when there is none that fits the file.
+// Returns nothing if there is no index that fits the file.
 std::optional<RecordIndex> LoadRecordIndex(io::FileSystem& files, const std::string& path,
                                            const io::FileInfo& data, const FileRules& rules) {
   const std::string index_path = RecordIndexPath(path);
@@ -199,7 +199,8 @@ absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::
   MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
   if (auto index = LoadRecordIndex(files, path, info, rules)) return *std::move(index);
   MUSTER_ASSIGN_OR_RETURN(RecordIndex index, ScanRecords(files, path, rules));
-  // A stale index of a TFRecord file is noticed when its records are read; of text it is not.
+  // A stale index of a TFRecord file is noticed when its records are read. That of a text file
+  // would not be noticed.
   if (info.size <= kChunkBytes || index.format != FileFormat::kTfRecord) return index;
   const absl::StatusOr<io::FileInfo> now = files.Stat(path);
   const bool unchanged = now.ok() && now->size == info.size &&

@@ -14,7 +14,7 @@ absl::Status DoesNotFit(std::string_view what) {
   return absl::FailedPreconditionError(StrCat("the saved position does not fit the data: ", what));
 }
 
-// Uniform in [0, bound), without bias, from 32-bit numbers (D. Lemire, 2019).
+// Returns a uniform number in [0, bound), without bias, from 32-bit numbers (D. Lemire, 2019).
 uint32_t Below(uint32_t bound, RandomStream* random) {
   while (true) {
     const uint64_t product = uint64_t{random->Next32()} * bound;
@@ -197,11 +197,12 @@ class ShuffledOrder : public RecordOrder {
     lefts_.erase(lefts_.begin() + static_cast<ptrdiff_t>(cursor));
   }
 
-  // Draws until `count` are drawn or a chunk is used up, which it closes; returns how many.
+  // Draws until `count` records are drawn or a chunk is used up, which it then closes. Returns the
+  // number of records.
   size_t Draw(size_t count, std::vector<Pick>* picks,
               std::vector<std::shared_ptr<const Chunk>>* held) {
     for (size_t drawn = 1;; ++drawn) {
-      // Uniform in [0, left_) but for a bias below left_ / 2^64.
+      // Uniform in [0, left_), but for a bias below left_ / 2^64.
       auto place =
           static_cast<uint64_t>(static_cast<unsigned __int128>(draws_.Next64()) * left_ >> 64);
       size_t k = 0;

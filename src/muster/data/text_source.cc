@@ -10,7 +10,7 @@
 namespace muster::data {
 namespace {
 
-// Pieces of a compressed file.
+// The size of the pieces in which a compressed file is read.
 class TextPieces : public ChunkStream {
  public:
   using NewPiece = std::function<std::shared_ptr<Chunk>()>;
@@ -58,7 +58,7 @@ class TextPieces : public ChunkStream {
   std::vector<size_t> sizes_;
 };
 
-// Rows of text: CSV, or a JSON object a line.
+// Reads rows of text: CSV, or one JSON object a line.
 class TextSource : public FileSource {
  public:
   TextSource(io::FileSystem& file_system, const FileRules& rules,
@@ -70,7 +70,7 @@ class TextSource : public FileSource {
         given_names_(spec.format.columns),
         may_lack_(spec.may_lack) {}
 
-  // Finds the columns of each file. Files without headers all have those of the first.
+  // Finds the columns of each file. Files without headers all have the columns of the first file.
   absl::Status FindColumns() {
     layout_of_file_.assign(files().size(), 0);
     if (format_ == FileFormat::kJsonLines) return absl::OkStatus();
@@ -146,7 +146,7 @@ class TextSource : public FileSource {
     return layout_of_file_[static_cast<size_t>(chunks()[chunk].file)];
   }
 
-  // The same columns in another order are another layout.
+  // The same columns in another order count as another layout.
   absl::Status AddLayout(size_t file, const std::vector<std::string>& names) {
     const auto known = std::ranges::find(names_, names);
     layout_of_file_[file] = static_cast<int>(known - names_.begin());

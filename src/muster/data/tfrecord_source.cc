@@ -12,7 +12,8 @@ std::string AtByte(const Chunk& piece, uint64_t offset) {
   return StrCat(piece.file, ": record at byte ", offset);
 }
 
-// Pieces of a compressed file. The bytes of a piece are its records, without frames.
+// The size of the pieces in which a compressed file is read. A piece has the bytes of its records,
+// without frames.
 class TfRecordPieces : public ChunkStream {
  public:
   using NewPiece = std::function<std::shared_ptr<Chunk>()>;
@@ -136,7 +137,7 @@ class TfRecordSource : public FileSource {
   }
 
  private:
-  // An index that is newer than a file of the same size is taken for this file's.
+  // An index that is newer than a file of the same size is taken to be this file's index.
   static absl::Status WrongIndex(const absl::Status& why) {
     return absl::Status(
         why.code(), StrCat(why.message(),

@@ -6,14 +6,15 @@
 namespace muster::engine {
 namespace {
 
-// Up to here a table's numbers fit well in memory: 4 bytes a row.
+// A table of up to this many rows is numbered in memory, at 4 bytes a row.
 constexpr int64_t kMostNumbers = int64_t{1} << 22;
 
 }  // namespace
 
 void DistinctRowsFinder::Find(std::span<const int32_t> ids, int64_t bound, DistinctRows* out) {
   out->positions.resize(ids.size());
-  // One more than needed: FindByNumber writes before it knows whether the id is new.
+  // The memory has one place more than needed: FindByNumber writes before it knows whether the id
+  // is new.
   out->rows.resize(ids.size() + 1);
   if (bound <= kMostNumbers) {
     FindByNumber(ids, bound, out);

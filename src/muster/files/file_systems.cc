@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<FileSystem>> OpenLocal(const std::string& /*autho
   return io::NewLocalFileSystem();
 }
 
-// Every file system of the program.
+// The table of all file systems of the program.
 std::vector<Scheme> KnownSchemes() {
   return {
       {.name = "", .form = "paths of this machine, plain or as file:///PATH", .open = OpenLocal},
@@ -58,7 +58,8 @@ absl::StatusOr<FileSystem*> FileSystems::Find(const std::string& path) {
     const std::lock_guard lock(mutex_);
     if (const auto found = open_.find(key); found != open_.end()) return found->second.get();
   }
-  // Opening may wait for a network, which must not hold up the paths of other file systems.
+  // The lock is not held: opening may wait for a network, and other file systems must not wait for
+  // that.
   auto opened = GetScheme(key.first)->open(key.second);
   if (!opened.ok()) return Annotate(opened.status(), path);
   const std::lock_guard lock(mutex_);
@@ -92,7 +93,7 @@ absl::StatusOr<std::unique_ptr<io::WritableFile>> FileSystems::OpenForAppend(
 absl::StatusOr<io::FileInfo> FileSystems::Stat(const std::string& path) {
   MUSTER_ASSIGN_OR_RETURN(FileSystem* const files, Find(path));
   MUSTER_ASSIGN_OR_RETURN(io::FileInfo info, files->Stat(path));
-  // Two file systems may count alike.
+  // Two file systems may use the same numbers as identities, so the scheme is put in front.
   MUSTER_ASSIGN_OR_RETURN(const auto key, GetKey(path));
   const auto& [scheme, authority] = key;
   if (!info.identity.empty() && !scheme.empty()) {

@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<StreamColumn>> ParseStreamHeader(std::string_view hea
   return columns;
 }
 
-// Fields and columns find each other by name.
+// Fields and columns are matched by name.
 absl::Status Bind(const Schema& schema, std::vector<StreamColumn>* columns,
                   std::vector<int>* absent) {
   for (size_t i = 0; i < schema.fields.size(); ++i) {
@@ -243,7 +243,7 @@ absl::StatusOr<FramePrefix> ParseFramePrefix(std::string_view prefix) {
   if (!cursor.Read(&frame.rows) || !cursor.Read(&frame.crc) || !cursor.Read(&frame.bytes)) {
     return absl::DataLossError("the stream is cut in front of a batch");
   }
-  // A row has at least one number: rows without bytes would only cost memory.
+  // A row must have at least one number: rows without bytes would cost memory and nothing else.
   if (frame.bytes > kMaxFrameBytes || frame.rows > frame.bytes) {
     return absl::DataLossError(StrCat("a batch of ", frame.rows, " rows in ", frame.bytes,
                                       " bytes: it must be 1 to ", kMaxFrameBytes,

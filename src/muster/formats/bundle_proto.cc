@@ -29,7 +29,7 @@ protozero::pbf_tag_type Tag(Field field) {
   return static_cast<protozero::pbf_tag_type>(field);
 }
 
-// A field of another wire type than its own is skipped, as libprotobuf does.
+// A field with an unexpected wire type is skipped, as libprotobuf does.
 template <typename Field>
 constexpr uint32_t As(Field field, pbf_wire_type type) {
   return protozero::tag_and_type(field, type);
@@ -79,7 +79,7 @@ std::string SerializeBundleHeader(const BundleHeader& header) {
   return bytes;
 }
 
-// As libprotobuf does, a field that is zero is left out, a message that is empty is not.
+// As in libprotobuf, a field that is zero is left out, and an empty message is not.
 std::string SerializeBundleEntry(const BundleEntry& entry) {
   std::string bytes;
   protozero::pbf_writer writer(bytes);

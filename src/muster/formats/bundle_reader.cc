@@ -81,7 +81,7 @@ class FileBundleReader : public BundleReader {
     return absl::DataLossError(StrCat(index_path_, ": ", what));
   }
 
-  // "FILE: tensor 'x' at byte N"
+  // Returns "FILE: tensor 'x' at byte N".
   std::string Where(std::string_view name, const BundleEntry& entry) const {
     return StrCat(data_files_[entry.shard]->path(), ": tensor '", name, "' at byte ", entry.offset);
   }
@@ -117,7 +117,7 @@ class FileBundleReader : public BundleReader {
     return absl::OkStatus();
   }
 
-  // Opens the data files; every tensor must lie in its file and have the bytes of its shape.
+  // Opens the data files. Every tensor must lie within its file and have the bytes of its shape.
   absl::Status CheckExtents() {
     std::vector<uint64_t> sizes;
     for (int shard = 0; shard < shards_; ++shard) {
@@ -166,7 +166,7 @@ class FileBundleReader : public BundleReader {
     return &found->second;
   }
 
-  // The bytes from `offset` in the tensor on, which extend *crc.
+  // Reads the bytes from `offset` in the tensor on, and extends *crc by them.
   absl::Status ReadPiece(std::string_view name, const BundleEntry& entry, uint64_t offset,
                          std::span<char> piece, uint32_t* crc) const {
     MUSTER_ASSIGN_OR_RETURN(

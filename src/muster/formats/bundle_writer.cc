@@ -85,7 +85,7 @@ class FileBundleWriter : public BundleWriter {
       MUSTER_RETURN_IF_ERROR(
           files_.Rename(TemporaryData(shard), BundleDataPath(prefix_, shard, shards_)));
     }
-    // The data's names must be on the device before the index that speaks of them.
+    // The names of the data files must be on the device before the index that refers to them.
     const std::string folder = io::Dirname(prefix_);
     MUSTER_RETURN_IF_ERROR(files_.SyncFolder(folder));
     MUSTER_RETURN_IF_ERROR(files_.Rename(TemporaryIndex(), BundleIndexPath(prefix_)));
@@ -117,7 +117,7 @@ class FileBundleWriter : public BundleWriter {
     return Refused(name, StrCat(bytes, " bytes do not fit its type and shape"));
   }
 
-  // Of a tensor of plain elements.
+  // Makes the entry of a tensor of plain elements.
   absl::StatusOr<uint64_t> GetBytes(std::string_view name, DataType type,
                                     std::span<const int64_t> shape) const {
     const std::optional<int64_t> count = ElementCount(shape);
@@ -130,7 +130,7 @@ class FileBundleWriter : public BundleWriter {
     return bytes;
   }
 
-  // Entered at the end of the data; its checksum is the caller's to set.
+  // Adds an entry at the end of the data. The caller must set its checksum.
   absl::StatusOr<BundleEntry*> NewEntry(std::string_view name, DataType type,
                                         std::span<const int64_t> shape, uint64_t bytes) {
     if (name.empty() || name.front() == '\0') return Refused(name, "this name cannot be stored");
@@ -171,7 +171,7 @@ class FileBundleWriter : public BundleWriter {
   bool finished_ = false;
 };
 
-// The number of shards that the index of `prefix` names; 0 when there is no readable index.
+// Returns the number of shards that the index of `prefix` names; 0 if there is no readable index.
 absl::StatusOr<int> ExistingShards(io::FileSystem& files, const std::string& prefix) {
   const absl::StatusOr<std::string> index = io::ReadFile(files, BundleIndexPath(prefix));
   if (absl::IsNotFound(index.status())) return 0;

@@ -11,7 +11,7 @@ absl::Status BrokenColumn(const ColumnShape& shape, std::string_view what) {
   return absl::DataLossError(StrCat("column '", shape.name, "': ", what));
 }
 
-// Whether the bits are there for `count` of them, or none is.
+// Whether there are bits for `count` values, or none at all.
 bool HasBits(std::string_view bits, uint64_t count) {
   return bits.empty() || bits.size() >= (count + 7) / 8;
 }
@@ -40,7 +40,7 @@ uint64_t BytesOfNumbers(BufferType type, uint64_t count) {
   return 0;
 }
 
-// Whether `offsets` are `count` + 1 numbers that do not descend; *end becomes the last.
+// Whether `offsets` are `count` + 1 numbers that do not descend. *end becomes the last one.
 absl::Status CheckOffsets(const ColumnShape& shape, std::string_view kind,
                           std::span<const int32_t> offsets, uint64_t count, uint64_t* end) {
   if (offsets.size() <= count) {

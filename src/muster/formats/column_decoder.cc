@@ -154,7 +154,7 @@ class BufferDecoder : public ColumnDecoder {
  private:
   const ColumnShape& GetShape(size_t f) const { return shapes_[static_cast<size_t>(bound_[f])]; }
 
-  // The values of a row: empty if it has none.
+  // Returns the values of a row; empty if it has none.
   static std::pair<size_t, size_t> GetRange(const ColumnShape& shape, const ColumnBuffers& buffers,
                                             size_t row) {
     const bool valid = HasBit(buffers.validity, row);
@@ -272,7 +272,7 @@ class BufferDecoder : public ColumnDecoder {
   std::vector<uint32_t> fitting_;             // rows of the chunk that is being decoded
 };
 
-// The column of a field; -1 if there is none and none is needed.
+// Returns the column of a field; -1 if there is none and none is needed.
 absl::StatusOr<int> FindColumn(const Field& field, const std::vector<ColumnShape>& shapes) {
   int found = -1;
   for (size_t i = 0; i < shapes.size(); ++i) {

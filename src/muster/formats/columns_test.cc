@@ -71,7 +71,7 @@ TEST(ColumnsTest, APartialRowLeavesNothing) {
   EXPECT_THAT(columns.column(3).offsets, ElementsAre(0, 2, 3));
 }
 
-TEST(ColumnsTest, RemoveRowMovesTheRowsBehindUp) {
+TEST(ColumnsTest, RemoveRowMovesTheRowsAfterItUp) {
   for (int removed = 0; removed < 4; ++removed) {
     Columns columns(OneOfEach()), expected(OneOfEach());
     for (int row = 0; row < 4; ++row) {

@@ -22,7 +22,7 @@ uInt AtMostUInt(size_t size) {
   return static_cast<uInt>(std::min<size_t>(size, std::numeric_limits<uInt>::max()));
 }
 
-// zlib takes its input as non-const by history; it does not write to it.
+// zlib declares its input as non-const for historical reasons; it does not write to it.
 Bytef* ZlibBytes(const char* data) { return reinterpret_cast<Bytef*>(const_cast<char*>(data)); }
 
 class PlainStream : public ByteStream {

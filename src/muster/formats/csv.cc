@@ -101,7 +101,7 @@ std::string_view StripLineEnd(std::string_view row) {
 
 namespace {
 
-// The bytes of 64 that equal `c`, the first in the lowest bit.
+// Returns the bytes of 64 that equal `c` as bits, the first byte in the lowest bit.
 uint64_t EqualMask(const char* bytes, char c) {
 #if defined(__SSE2__)
   const __m128i wanted = _mm_set1_epi8(c);
@@ -162,7 +162,7 @@ std::string_view ConsumeQuoted(std::string_view row, char quote_char, size_t* at
   return std::string_view(*scratch).substr(stored);
 }
 
-// The first byte from `at` on that is no blank, or is the delimiter.
+// Returns the first byte from `at` on that is no blank, or is the delimiter.
 size_t SkipBlanks(std::string_view row, char delimiter, size_t at) {
   while (at < row.size() && IsBlank(row[at]) && row[at] != delimiter) ++at;
   return at;

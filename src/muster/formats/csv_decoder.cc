@@ -25,7 +25,7 @@ std::string_view TrimSpaces(std::string_view text) {
   return text;
 }
 
-// Without the '+' that std::from_chars does not know.
+// Removes the '+', which std::from_chars does not accept.
 std::string_view TrimPlus(std::string_view text) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   return text;
@@ -37,7 +37,7 @@ bool IsDigits(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// What std::from_chars gave up on as out of range: tiny values are 0, as strtof has them.
+// Parses a number that std::from_chars found to be out of range: tiny values are 0, as with strtof.
 Parsed ParseOutOfRange(std::string_view text, float* value) {
   if (!absl::SimpleAtof(ToAbsl(text), value)) return Parsed::kWrongType;
   return std::isfinite(*value) ? Parsed::kOk : Parsed::kOutOfRange;
@@ -53,7 +53,7 @@ Parsed ParseFloat(std::string_view text, float* value) {
   return std::isfinite(*value) ? Parsed::kOk : Parsed::kNotFinite;
 }
 
-// A number in another form than plain digits: "3.0", "3.7", "1e3".
+// Parses a whole number in another form than plain digits: "3.0", "3.7", "1e3".
 Parsed ParseIntFromReal(std::string_view text, bool truncate, int64_t* value) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, *value);
@@ -81,7 +81,7 @@ Parsed ParseInt(std::string_view text, bool truncate, int64_t* value) {
 
 class CsvDecoder : public RowDecoder {
  public:
-  // For rows of one header: which cell is a field's, and how many cells a row has.
+  // For rows under one header: which cell belongs to which field, and how many cells a row has.
   struct Layout {
     std::vector<int> cell_of_field;
     size_t cells = 0;
@@ -234,7 +234,8 @@ absl::Status CsvDecoder::AppendValue(const Field& field, std::string_view cell, 
   return parsed == Parsed::kOk ? absl::OkStatus() : BadValue(field, cell, parsed);
 }
 
-// A cell that was unquoted into scratch_ is copied: scratch_ does not live as long as the rows.
+// A cell that was unquoted into scratch_ is copied, since scratch_ does not live as long as the
+// rows.
 std::string_view CsvDecoder::Keep(std::string_view cell, Columns* columns) const {
   const std::less<const char*> less;
   const char* const begin = scratch_.data();
@@ -247,7 +248,7 @@ bool IsNumber(std::string_view text) {
   return ParseFloat(TrimSpaces(text), &value) == Parsed::kOk;
 }
 
-// For a column that is not in the header: what may be wrong.
+// Says what may be wrong if a column is not in the header.
 std::string WhyNotThere(const Schema& schema, const std::string& name,
                         const std::vector<std::string>& header) {
   const bool any = std::ranges::any_of(schema.fields, [&header](const Field& field) {

@@ -119,7 +119,7 @@ absl::Status CsvRowReaderImpl::Unclosed(std::string_view detail) const {
                                     detail));
 }
 
-// A byte order mark at the start of the file.
+// Skips a byte order mark at the start of the file.
 absl::Status CsvRowReaderImpl::SkipMark() {
   while (end_ - begin_ < 3 && !at_end_) MUSTER_RETURN_IF_ERROR(Fill());
   if (Unread().starts_with("\xff\xfe") || Unread().starts_with("\xfe\xff")) {

@@ -70,7 +70,7 @@ TEST(SplitCsvRowTest, LongRowsOfManyBlocks) {
   EXPECT_EQ(Split(row), expected);
 }
 
-TEST(SplitCsvRowTest, TextBehindAClosingQuote) {
+TEST(SplitCsvRowTest, TextAfterAClosingQuote) {
   std::vector<std::string_view> cells;
   std::string scratch;
   const absl::Status status = SplitCsvRow("1,\"a\"b,2", {}, &cells, &scratch);

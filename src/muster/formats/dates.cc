@@ -16,7 +16,7 @@ class DateReader {
     text_.remove_prefix(1);
     return true;
   }
-  // Exactly `digits` digits.
+  // Reads a number of exactly `digits` digits.
   bool ConsumeNumber(size_t digits, int* number) {
     if (text_.size() < digits) return false;
     *number = 0;

@@ -39,7 +39,7 @@ void ReadSummaryValue(protozero::pbf_message<SummaryValueField> message, ScalarE
   if (has_value) events->push_back(std::move(event));
 }
 
-// Throws protozero::exception for bytes that are no Event.
+// Throws protozero::exception if the bytes are no Event.
 void ReadEvent(std::string_view record, std::vector<ScalarEvent>* events) {
   ScalarEvent event;
   protozero::data_view summary;

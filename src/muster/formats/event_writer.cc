@@ -18,7 +18,7 @@ std::string HostName() {
   return name;
 }
 
-// events.out.tfevents.SECONDS.HOST[.N]SUFFIX, not there yet.
+// Returns a path events.out.tfevents.SECONDS.HOST[.N]SUFFIX that does not exist yet.
 absl::StatusOr<std::string> NewEventPath(io::FileSystem& files, const std::string& folder,
                                          double wall_seconds, const std::string& suffix) {
   const std::string stem = absl::StrFormat("events.out.tfevents.%010d.%s",
@@ -59,7 +59,8 @@ std::string GraphEvent(double wall_time, std::string_view graph_def) {
 }  // namespace
 
 struct EventWriter::File {
-  // Not owned: the TFRecord writer's. Flushing goes past the framing, which holds nothing back.
+  // The TFRecord writer owns the file. Flushing it directly is correct, since the framing buffers
+  // nothing.
   io::WritableFile* file = nullptr;
   std::unique_ptr<TfRecordWriter> records;
 };

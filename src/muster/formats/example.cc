@@ -55,7 +55,7 @@ char* EncodeField(uint32_t field, uint64_t size, char* to) {
 
 size_t EncodedFieldBytes(size_t size) { return 1 + EncodedVarintBytes(size) + size; }
 
-// The values of one row of a column.
+// Returns the values of one row of a column.
 struct Cell {
   const Column& column;
   ValueType type;
@@ -67,7 +67,8 @@ struct Cell {
         begin(list ? of.offsets[row] : static_cast<size_t>(row)),
         end(list ? of.offsets[row + 1] : begin + 1) {}
 
-  // Bytes of the packed numbers, or of the whole list for strings, which are not packed.
+  // Returns the bytes of the packed numbers or, for strings, which are not packed, of the whole
+  // list.
   size_t PayloadBytes() const {
     size_t size = 0;
     switch (type) {
@@ -168,7 +169,7 @@ std::array<char, 32> MakeHead(const std::string& key, ValueType type) {
   return head;
 }
 
-// The shortest text that reads back as the same float.
+// Returns the shortest text that reads back as the same float.
 std::string FloatText(float value) {
   char text[32];
   return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
@@ -218,7 +219,7 @@ size_t ExampleEncoder::EntryBytes(const Part& part, const Columns& columns, int 
   return EncodedFieldBytes(part.key.size() + EncodedFieldBytes(feature));
 }
 
-// May write past the entry, up to the size of a head.
+// It may write past the entry, up to the size of a head.
 char* ExampleEncoder::EncodeEntry(const Part& part, const Columns& columns, int row, char* to) {
   const Cell cell(columns.column(part.field), part.type, part.list, row);
   const size_t key = part.key.size();

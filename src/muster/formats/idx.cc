@@ -120,7 +120,7 @@ class FileIdxReader : public IdxReader {
     return count.ok() ? count : Annotate(count.status(), path_);
   }
 
-  // Makes item_ the next `size` bytes.
+  // Reads the next `size` bytes into item_.
   absl::Status Fill(uint64_t size, std::string_view what) {
     item_.clear();
     while (item_.size() < size) {

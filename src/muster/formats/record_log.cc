@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kChecksumDigits = 8;
 constexpr int kMaxRecordDepth = 32;  // as ParseJsonObject takes
-// The mark after the checksum.
+// The mark that follows the checksum.
 constexpr char kBeginsGroup = ' ';
 constexpr char kContinuesGroup = '+';
 
@@ -31,7 +31,7 @@ absl::StatusOr<std::string> PrintGroup(std::span<const Json> records) {
   return lines;
 }
 
-// The record of a line, or why there is none.
+// Returns the record of a line, or why there is none.
 absl::StatusOr<Json> ParseLine(std::string_view line) {
   const auto damaged = [](std::string_view why) { return absl::DataLossError(ToAbsl(why)); };
   uint32_t checksum = 0;

@@ -39,7 +39,7 @@ std::string_view SkipSpace(std::string_view text) {
   return first == std::string_view::npos ? "" : text.substr(first);
 }
 
-// The rows of a text up to kMaxRows, whole ones only.
+// Returns the rows of a text, at most kMaxRows and only whole ones.
 std::vector<std::string_view> CutRows(std::string_view text, bool whole, CsvOptions options) {
   std::vector<std::string_view> rows;
   CsvRowScanner scanner(options);
@@ -122,7 +122,7 @@ absl::StatusOr<Sniffed> SniffText(std::string_view text, bool whole, std::string
   return sniffed;
 }
 
-// Up to `size` bytes from the stream's start.
+// Reads up to `size` bytes from the stream's start.
 absl::StatusOr<std::string> ReadUpTo(ByteStream& stream, size_t size) {
   std::string bytes(size, '\0');
   size_t done = 0;
@@ -200,7 +200,7 @@ absl::StatusOr<Sniffed> SniffFile(const std::shared_ptr<const io::RandomAccessFi
   bool whole = bytes.size() < kFirstBytes;
   if (!whole && !BeginsWithRecord(bytes)) {
     absl::StatusOr<std::string> more = ReadUpTo(*stream, kSniffedBytes - kFirstBytes);
-    // What comes first may still be sound; the reader says where it is not.
+    // The first part may still be sound; the reader says where the damage is.
     if (more.ok()) {
       whole = more->size() < kSniffedBytes - kFirstBytes;
       bytes += *more;

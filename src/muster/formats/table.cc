@@ -25,7 +25,7 @@ std::string EncodeHandle(uint64_t offset, uint64_t size) {
   return handle;
 }
 
-// The shortest key that is >= `key` and < `next`.
+// Returns the shortest key that is >= `key` and < `next`.
 std::string Separator(std::string key, std::string_view next) {
   const size_t common = std::min(key.size(), next.size());
   size_t i = 0;
@@ -39,7 +39,7 @@ std::string Separator(std::string key, std::string_view next) {
   return key;
 }
 
-// A short key that is >= `key`.
+// Returns a short key that is >= `key`.
 std::string Successor(std::string key) {
   const size_t i = key.find_first_not_of('\xff');
   if (i == std::string::npos) return key;
@@ -99,7 +99,7 @@ class TableWalker {
     });
   }
 
-  // A block's contents, its checksum right.
+  // Returns a block's contents, after checking its checksum.
   absl::StatusOr<std::string_view> Block(uint64_t offset, uint64_t size, uint64_t limit) const {
     if (limit < kTrailerBytes || size > limit - kTrailerBytes ||
         offset > limit - kTrailerBytes - size) {

@@ -55,7 +55,7 @@ absl::Status WrongDataCrc(std::string_view file, uint64_t offset, uint64_t lengt
       file, offset, StrCat("the CRC of its ", length, " bytes of data is wrong: they are damaged"));
 }
 
-// The length that 12 bytes of header give.
+// Returns the length that the 12 bytes of a header state.
 absl::StatusOr<uint64_t> CheckHeader(const char* header, std::string_view file, uint64_t offset) {
   if (!HeaderIsSound(header)) [[unlikely]] {
     return RecordError(file, offset,
@@ -151,7 +151,7 @@ class StreamingTfRecordReader : public TfRecordReader {
     return absl::OkStatus();
   }
 
-  // Moves what is available to the front of a buffer of another size.
+  // Moves the available bytes to the front of a buffer of another size.
   void Reallocate(size_t capacity) {
     auto buffer = std::make_unique_for_overwrite<char[]>(capacity);
     if (available() > 0) std::memcpy(buffer.get(), buffer_.get() + begin_, available());

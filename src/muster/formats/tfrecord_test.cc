@@ -151,7 +151,7 @@ TEST_F(TfRecordTest, APlainFileThatBeginsLikeACompressedOneIsPlain) {
   }
 }
 
-TEST_F(TfRecordTest, AFileCutAnywhereIsAnErrorBehindItsWholeRecords) {
+TEST_F(TfRecordTest, AFileCutAnywhereIsAnErrorAfterItsWholeRecords) {
   const std::vector<std::string> records = {"one", "", "the third record", "4"};
   for (const Compression compression : kAllCompressions) {
     const std::string whole = Written(records, compression);

@@ -18,7 +18,7 @@ bool IsWhole(std::string_view text, Number* value) {
   return result.ec == std::errc() && result.ptr == text.data() + text.size();
 }
 
-// A plain scalar by the core schema.
+// Reads a plain scalar by the core schema.
 Json PlainScalar(const std::string& text) {
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
     return nullptr;

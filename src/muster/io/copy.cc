@@ -19,7 +19,8 @@ absl::Status CopyBytes(const RandomAccessFile& from, WritableFile& to) {
   }
 }
 
-// `path` is that of `from` below the copied folder; empty: `from` is the folder itself.
+// `path` is the path of `from` below the copied folder; if it is empty, `from` is the folder
+// itself.
 absl::Status CopyBelow(FileSystem& files, const std::string& from, const std::string& to,
                        const std::string& path, const LeaveOut& leave_out, int depth) {
   if (depth > kMaxNesting) {

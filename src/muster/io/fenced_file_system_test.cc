@@ -11,7 +11,7 @@
 namespace muster::io {
 namespace {
 
-TEST(FencedFileSystemTest, ChangesNothingBehindItsFence) {
+TEST(FencedFileSystemTest, ChangesNothingAfterItWasFenced) {
   const auto memory = NewMemoryFileSystem();
   FaultFileSystem watched(*memory);
   bool fenced = false;
@@ -34,7 +34,7 @@ TEST(FencedFileSystemTest, ChangesNothingBehindItsFence) {
   EXPECT_EQ(ReadFile(files, "d/a").value(), "1");
 }
 
-TEST(FencedFileSystemTest, AFileThatIsOpenKeepsNothingThatCameBehindTheFence) {
+TEST(FencedFileSystemTest, AFileThatIsOpenKeepsNothingThatCameAfterTheFence) {
   const auto local = NewLocalFileSystem();
   bool fenced = false;
   FencedFileSystem files(

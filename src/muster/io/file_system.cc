@@ -22,7 +22,7 @@ absl::Status WriteAndClose(FileSystem& files, const std::string& path, std::stri
   return status.ok() ? closed : status;
 }
 
-// Of a file that tells no size.
+// Reads a file that does not tell its size.
 absl::StatusOr<std::string> ReadToEnd(const RandomAccessFile& file, uint64_t max_bytes) {
   constexpr size_t kBytesAtOnce = size_t{64} << 10;
   std::string contents;
@@ -40,12 +40,12 @@ absl::StatusOr<std::string> ReadToEnd(const RandomAccessFile& file, uint64_t max
   }
 }
 
-// A component that cannot be listed because it is not there or is no folder matches nothing.
+// A folder that does not exist, or that is a file, matches nothing.
 bool MatchesNothing(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
 }
 
-// Replaces every folder in *paths by what `component` matches in it.
+// Replaces every folder in *paths by the names in it that `component` matches.
 absl::Status ExpandComponent(FileSystem& files, std::string_view component, bool last,
                              std::vector<std::string>* paths) {
   std::vector<std::string> expanded;
@@ -110,8 +110,8 @@ absl::Status WriteFileAtomically(FileSystem& files, const std::string& path,
 }
 
 absl::StatusOr<std::vector<std::string>> Glob(FileSystem& files, const std::string& pattern) {
-  // Up to the last '/' before the first wildcard the path is taken as it stands. An authority has
-  // no wildcards: the brackets of "hdfs://[::1]:9870/" are those of an address.
+  // The path up to the last '/' before the first wildcard is taken unchanged. An authority has no
+  // wildcards: the brackets of "hdfs://[::1]:9870/" belong to an address.
   const size_t root = PathRootSize(pattern);
   const size_t wildcard = std::min(pattern.find_first_of("*?[", root), pattern.size());
   std::vector<std::string> paths;
@@ -160,7 +160,7 @@ std::string Basename(std::string_view path) {
 }
 
 std::string TemporaryPath(const std::string& path) {
-  // In containers every process may have the same pid.
+  // A pid alone is not enough: in containers every process may have the same one.
   static const uint32_t kRandom = std::random_device()();
   const size_t name = path.rfind('/') + 1;  // npos + 1 is 0
   return StrCat(path.substr(0, name), ".", path.substr(name), kTemporary, getpid(), "-",

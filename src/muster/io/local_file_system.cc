@@ -89,7 +89,7 @@ class LocalRandomAccessFile : public RandomAccessFile {
   Descriptor fd_;
 };
 
-// A pipe or a socket: what was read is gone.
+// Reads a pipe or a socket, where bytes that were read are gone.
 class StandardInput : public RandomAccessFile {
  public:
   explicit StandardInput(std::string path) : path_(std::move(path)) {}
@@ -143,7 +143,7 @@ class LocalWritableFile : public WritableFile {
 
   absl::Status Sync() override {
     MUSTER_RETURN_IF_ERROR(Flush());
-    // EINVAL: a pipe or a device, which has nothing to sync.
+    // EINVAL means a pipe or a device, which has nothing to sync.
     if (fsync(fd_.get()) != 0 && errno != EINVAL) return Fail(errno, "sync");
     return absl::OkStatus();
   }
@@ -161,7 +161,7 @@ class LocalWritableFile : public WritableFile {
 
   const std::string& path() const override { return path_; }
 
-  // Whether writes go past the page cache from here on (where the file system can).
+  // Sets whether writes from here on bypass the page cache, where the file system can do that.
   void SetDirect(bool direct) {
     const int flags = fcntl(fd_.get(), F_GETFL);
     const int wanted = direct ? flags | O_DIRECT : flags & ~O_DIRECT;
@@ -210,7 +210,8 @@ class LocalWritableFile : public WritableFile {
   absl::Status failure_;
 };
 
-// Gathers aligned blocks for O_DIRECT; what is left at a flush goes the usual way.
+// Gathers aligned blocks for O_DIRECT. Bytes that are left at a flush are written through the page
+// cache.
 class LocalLargeFile : public WritableFile {
  public:
   LocalLargeFile(std::string path, int fd)
@@ -268,13 +269,13 @@ class LocalLargeFile : public WritableFile {
 
 class LocalFileSystem : public FileSystem {
  public:
-  // `mode`: of the files that it makes, less the process's umask.
+  // `mode` is the mode of the files that it makes, less the process's umask.
   explicit LocalFileSystem(mode_t mode) : mode_(mode) {}
 
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenForRead(const std::string& path) override {
     if (path == kStandardInput) return std::make_unique<StandardInput>(path);
     MUSTER_ASSIGN_OR_RETURN(const std::string local, LocalPath(path));
-    // O_NONBLOCK: opening a pipe must not wait for its writer.
+    // O_NONBLOCK is set because opening a pipe must not wait for its writer.
     Descriptor fd(OpenRetrying(local, O_RDONLY | O_NONBLOCK));
     if (fd.get() < 0) return LocalStatus(errno, "open", path);
     struct stat info;

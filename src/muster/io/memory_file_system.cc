@@ -12,7 +12,8 @@
 namespace muster::io {
 namespace {
 
-// What a path names. Open files share it, so that they outlive a rename or removal, as inodes do.
+// A file or folder, to which a path refers. Open files share it, so that they outlive a rename or
+// removal, as inodes do.
 struct MemoryNode {
   bool is_folder = false;
   uint64_t number = 0;  // no two nodes of a file system have the same
@@ -21,7 +22,7 @@ struct MemoryNode {
   int64_t modified_ns ABSL_GUARDED_BY(mutex) = 0;
 };
 
-// "a//b/../c/" = "/a/c".
+// Returns the path in one form: "a//b/../c/" becomes "/a/c".
 std::string NormalPath(std::string_view path) {
   std::vector<std::string_view> parts;
   for (size_t begin = 0; begin < path.size();) {
@@ -227,7 +228,7 @@ class MemoryFileSystem : public FileSystem {
   }
 
  private:
-  // What the paths of a folder's children start with.
+  // Returns the beginning of the paths of all that is in a folder.
   static std::string Prefix(const std::string& normal) {
     return normal == "/" ? "/" : normal + "/";
   }

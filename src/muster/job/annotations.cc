@@ -88,7 +88,7 @@ void ParseScope(const YamlReader& reader, JobSpec* spec) {
   spec->restart_scope = scope == "gang" ? RestartScope::kGang : RestartScope::kTask;
 }
 
-// An annotation's value is text: here it is a YAML (or JSON) document of its own.
+// An annotation's value is a text, which here is a YAML (or JSON) document.
 void ParseNested(const YamlReader& reader,
                  const std::function<void(const YamlReader& document)>& parse) {
   const std::string text = reader.AsString();

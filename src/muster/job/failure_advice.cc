@@ -11,8 +11,8 @@ constexpr std::string_view kModule = "module 'tensorflow";
 constexpr std::string_view kMissing = "' has no attribute '";
 constexpr std::string_view kVersionTwo = "._api.v2";
 
-// "tf.train.AdamOptimizer" of "module 'tensorflow._api.v2.train' has no attribute 'AdamOptimizer'";
-// "" of a line that says no such thing.
+// Finds "tf.train.AdamOptimizer" in "module 'tensorflow._api.v2.train' has no attribute
+// 'AdamOptimizer'". Returns "" for a line of another form.
 std::string MissingName(std::string_view line) {
   const size_t begin = line.find(kModule);
   if (begin == std::string_view::npos) return "";

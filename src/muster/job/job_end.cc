@@ -1,4 +1,4 @@
-// When a job has succeeded or failed, and what happens to its tasks then.
+// Decides when a job has succeeded or failed, and what happens to its tasks then.
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,7 @@
 namespace muster::job {
 namespace {
 
-// Of which it is not known whether it has evaluated the last checkpoint.
+// An evaluator that may still have to evaluate the last checkpoint is waited for this long.
 constexpr double kIdleEvaluatorSeconds = 900;
 
 }  // namespace
@@ -43,7 +43,7 @@ void Reconciler::FailAndStop(const std::string& message) {
   }
 }
 
-// A job that has been decided stays so; what it still does ends at once.
+// A job whose end was decided keeps that end; its remaining work ends at once.
 void Reconciler::CheckCancelled(const Observed& observed) {
   if (observed.cancelled.empty() || status().ended()) return;
   if (status().phase == JobPhase::kSuspended) status().phase = JobPhase::kActive;
@@ -125,8 +125,8 @@ EvaluatorWork Reconciler::GetWork(TaskId id) const {
   return found == work_.end() ? EvaluatorWork() : found->second;
 }
 
-// An evaluator does not say when it is done: it looks for checkpoints until it meets its last step,
-// which may never come.
+// An evaluator does not report that it is done: it looks for checkpoints until it finds that of its
+// last step, which may never come.
 std::string Reconciler::WhyNoWork(TaskId id) const {
   const EvaluatorWork work = GetWork(id);
   const double patience = *spec_.finish_timeout_seconds;
@@ -139,7 +139,7 @@ std::string Reconciler::WhyNoWork(TaskId id) const {
   return "";
 }
 
-// Stops it; an evaluator's work may be lost by that.
+// Stops the evaluator, whose work may be lost by that.
 void Reconciler::CutOff(TaskId id, TaskStatus& task, const std::string& reason) {
   const bool is_done = status().phase != JobPhase::kFinishing || id.type != TaskType::kEvaluator ||
                        (spec_.finish_timeout_seconds && !WhyNoWork(id).empty() &&
@@ -173,7 +173,8 @@ void Reconciler::FinishInTime() {
   }
 }
 
-// With a finish timeout the other tasks may end by themselves. Without one cleanPodPolicy decides.
+// With a finish timeout the other tasks may end by themselves. Without a finish timeout
+// cleanPodPolicy decides.
 void Reconciler::Finish() {
   JobStatus& s = status();
   if (s.phase != JobPhase::kFinishing) return;

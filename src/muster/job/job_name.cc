@@ -9,11 +9,12 @@
 namespace muster::job {
 namespace {
 
-// Kubernetes: at most 63 of a-z, 0-9 and '-', a letter first, no '-' at the end. Room is left for
-// "-evaluator-12345".
+// Kubernetes allows at most 63 characters of a-z, 0-9 and '-', of which the first is a letter and
+// the last is not '-'. Room is left for "-evaluator-12345".
 constexpr size_t kMaxName = 46;
 
-// A DNS label, in which '_' is allowed too: on one machine nothing is looked up by a job's name.
+// Checks for a DNS label in which '_' is allowed too: on one machine nothing is looked up by a
+// job's name.
 bool IsJobName(std::string_view name) {
   if (name.empty() || !absl::ascii_islower(static_cast<unsigned char>(name.front())) ||
       name.back() == '-' || name.back() == '_') {

@@ -27,7 +27,7 @@ void ParseMetadata(const YamlReader& node, JobSpec* spec) {
   if (!node.ok()) return;
   spec->metadata.erase("name");
   spec->metadata.erase("namespace");
-  // What a server adds to what a person wrote.
+  // Fields that an API server adds to those that a person wrote.
   for (const char* field : {"uid", "resourceVersion", "generation", "creationTimestamp",
                             "managedFields", "selfLink", "ownerReferences", "finalizers"}) {
     spec->metadata.erase(field);
@@ -89,7 +89,7 @@ void ParseReplicas(const YamlReader& node, JobSpec* spec) {
 }
 
 void ParseSpec(const YamlReader& node, JobSpec* spec) {
-  // The run policy stood in `spec` itself before v1 of training-operator 1.3.
+  // Before v1 of training-operator 1.3 the run policy was in `spec` itself.
   node.CheckKeys({"tfReplicaSpecs", "runPolicy", "successPolicy", "enableDynamicWorker",
                   "cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds",
                   "backoffLimit"});
@@ -137,7 +137,7 @@ absl::StatusOr<Manifest> ParseTfJob(const YamlReader& root, const std::string& n
   return manifest;
 }
 
-// A document of a file, or what a List holds: `kubectl get -o yaml` prints one.
+// A document of a file, or an item of a List, which `kubectl get -o yaml` prints.
 absl::Status AppendObjects(const YamlReader& document, std::vector<YamlReader>* objects) {
   if (!document.IsMap() || document.String("kind") != "List") {
     objects->push_back(document);

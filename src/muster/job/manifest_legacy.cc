@@ -12,7 +12,7 @@ namespace {
 
 using formats::YamlReader;
 
-// The pod's own restart policy is the replica's; a pod that named none had OnFailure.
+// The pod's restart policy is that of the replica; a pod without one had OnFailure.
 RestartPolicy ConsumeRestartPolicy(const YamlReader& node, Json* pod_template) {
   if (!node.Has("template") || !node.At("template").Has("spec")) return RestartPolicy::kOnFailure;
   const YamlReader pod = node.At("template").At("spec");
@@ -41,7 +41,7 @@ void ParseLegacyReplica(const YamlReader& node, Manifest* manifest) {
   } else if (*type != TaskType::kPs) {
     return node.Fail("needs 'template'");
   } else {
-    // The operator ran its own server there.
+    // The operator ran its built-in server there.
     return node.Fail(
         "a PS without a template ran the operator's own server, which is gone; give it "
         "the template of the MASTER");
@@ -52,7 +52,7 @@ void ParseLegacyReplica(const YamlReader& node, Manifest* manifest) {
   manifest->spec.replicas[*type] = std::move(replica);
 }
 
-// `chief: {replicaName: WORKER, replicaIndex: 0}` is what a job without a chief does anyway.
+// `chief: {replicaName: WORKER, replicaIndex: 0}` is the default of a job without a chief.
 void ParseTermination(const YamlReader& node, const Manifest& manifest) {
   node.CheckKeys({"chief"});
   if (!node.Has("chief")) return;

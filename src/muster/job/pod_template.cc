@@ -56,7 +56,7 @@ absl::Status AppendTexts(const Json& container, const char* key, std::vector<std
   return absl::OkStatus();
 }
 
-// $(NAME) from `env`, $$ is $; an unknown name stays as it is.
+// Replaces $(NAME) by the value in `env` and $$ by $; an unknown name stays unchanged.
 std::string Expand(const std::string& text,
                    const std::vector<std::pair<std::string, std::string>>& env) {
   std::string out;
@@ -80,7 +80,7 @@ std::string Expand(const std::string& text,
   return out;
 }
 
-// The placeholders for a field of the pod; none where only Kubernetes knows it.
+// The placeholders for a field of the pod. A field that only Kubernetes knows has none.
 std::optional<std::string> FieldOfPod(const Json& value_from) {
   const std::string path = Text(Child(value_from, "fieldRef"), "fieldPath");
   constexpr std::pair<std::string_view, std::string_view> kFields[] = {
@@ -169,7 +169,7 @@ absl::Status ReadVolumes(const Json& pod, const Json& container, Process* proces
   return absl::OkStatus();
 }
 
-// Kubernetes would replace $(NAME) in a word and read $$ as $.
+// The text is escaped: Kubernetes would replace $(NAME) in a word and read $$ as $.
 Json EscapedWords(const std::vector<std::string>& words) {
   Json escaped = Json::array();
   for (const std::string& word : words) {
@@ -265,7 +265,7 @@ std::vector<std::string> UnusedFields(const Json& pod_template) {
         fields.emplace_back(key);
       }
     }
-    // Where a limit is given too, the limit is what counts.
+    // If there is a limit too, the limit counts.
     const Json& resources = Child(container, "resources");
     for (const auto& [name, quantity] : Child(resources, "requests").items()) {
       if (Child(Child(resources, "limits"), name.c_str()).is_null()) {

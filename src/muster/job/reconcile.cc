@@ -9,11 +9,11 @@
 namespace muster::job {
 namespace {
 
-// A Start or Stop that does not show is given again after this time; a job that only runs is looked
-// at this often.
+// A Start or Stop without a visible effect is repeated after this time. A job that only runs is
+// looked at this often.
 constexpr double kRepeatSeconds = 10;
 constexpr double kHeartbeatSeconds = 60;
-// Between two looks at an evaluator that the job waits for.
+// The time between two looks at an evaluator for which the job waits.
 constexpr double kEvaluatorSeconds = 2;
 
 }  // namespace
@@ -23,8 +23,8 @@ RestartPolicy Reconciler::GetPolicy(TaskType type) const {
   return replica == spec_.replicas.end() ? RestartPolicy::kNever : replica->second.restart_policy;
 }
 
-// On one clock the time that has passed is certain. On another (another machine, a reboot) only the
-// wall clock is left, which may have jumped: back counts as nothing.
+// On the same clock the time that has passed is certain. On another one (another machine, or after
+// a reboot) only the wall clock is left, which may have jumped; a jump back counts as no time.
 void Reconciler::AdvanceClock() {
   JobStatus& s = status();
   const bool first = s.conditions.empty();
@@ -44,7 +44,7 @@ void Reconciler::AdvanceClock() {
   s.last_wall = now_.wall;
 }
 
-// One TaskStatus for each task of the spec; those beyond it are stopped, then forgotten.
+// Keeps one TaskStatus for each task of the spec; other tasks are stopped and then forgotten.
 void Reconciler::MatchTasks() {
   if (status().conditions.empty()) {
     SetCondition("Created", true, "TFJobCreated", StrCat("TFJob ", spec_.name, " is created."));
@@ -114,7 +114,8 @@ void Reconciler::StartWaiting() {
   }
 }
 
-// Whatever was decided, now or before, as actions; given until they show.
+// Returns all that was decided, now or earlier, as actions. They are returned again until their
+// effect shows.
 void Reconciler::GiveActions(const Observed& observed) {
   auto& actions = result_.actions;
   for (const auto& [id, task] : status().tasks) {
@@ -125,7 +126,8 @@ void Reconciler::GiveActions(const Observed& observed) {
           {Action::Kind::kStop, id, task.incarnation, task.stop_reason, task.hanging});
     }
   }
-  // What runs and should not: of a task that was forgotten, or ended by our books.
+  // Stops incarnations that run and should not: those of a task that was forgotten, or that has
+  // ended according to the job's status.
   for (const TaskObservation& seen : observed.tasks) {
     if (seen.phase == TaskObservation::Phase::kEnded ||
         seen.phase == TaskObservation::Phase::kGone) {
@@ -138,7 +140,7 @@ void Reconciler::GiveActions(const Observed& observed) {
   }
 }
 
-// The leader's running is the job's; without a leader any worker's.
+// The job runs when its leader runs; without a leader, when any worker runs.
 void Reconciler::UpdateRunning() {
   if (status().phase != JobPhase::kActive) return;
   const TaskType type = spec_.leader().value_or(TaskType::kWorker);
@@ -167,7 +169,7 @@ void Reconciler::ScheduleWake() {
   const JobStatus& s = status();
   wake_ = std::numeric_limits<double>::infinity();
   if (s.ended() && !AnyLive()) {
-    // Nothing is to come but the job's removal.
+    // Nothing but the job's removal is left to do.
     WakeAt(clock() + kHeartbeatSeconds, "nothing: the job has ended");
     if (spec_.ttl_seconds) {
       WakeAt(std::max(clock() + 1, s.ended_at + static_cast<double>(*spec_.ttl_seconds)),

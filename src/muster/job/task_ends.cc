@@ -1,4 +1,4 @@
-// What was observed of tasks, and what is done about those that ended.
+// Records what was observed of tasks, and decides about those that ended.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -36,8 +36,8 @@ std::string Ordinal(int n) {
   return StrCat(n, ending);
 }
 
-// TFJob: exit codes from 128 on, which shells and container runtimes give for signals, and ends
-// without a code.
+// TFJob's retryable ends: exit codes from 128 on, which shells and container runtimes give for
+// signals, and ends without a code.
 bool IsRetryable(const TaskEnd& end) {
   return end.signal != 0 || end.exit_code >= kFirstSignalCode || end.exit_code < 0;
 }
@@ -57,7 +57,7 @@ void Reconciler::RecordObserved(const Observed& observed) {
     const auto found = status().tasks.find(seen.id);
     if (found == status().tasks.end()) continue;
     TaskStatus& task = found->second;
-    // An older incarnation had been seen ended before this one was started.
+    // An older incarnation was seen to have ended before this one was started.
     if (seen.incarnation != task.incarnation || !task.live()) continue;
     task.restarts_in_place = std::max(task.restarts_in_place, seen.restarts_in_place);
     if (seen.phase == Phase::kEnded) {
@@ -90,8 +90,8 @@ void Reconciler::RecordEnd(TaskId id, TaskStatus& task, const TaskEnd& reported)
   TaskEnd end = reported;
   end.at = clock();
   if (task.phase == TaskPhase::kStopping) {
-    // It ended because of us, however that looks; a task that succeeded before the Stop reached it
-    // has succeeded.
+    // The task ended because the job stopped it, whatever its exit code says. A task that succeeded
+    // before the Stop reached it has succeeded.
     const bool done = end.succeeded() && !task.restart_after && !task.gang;
     if (!task.hanging) task.last_end = end;
     task.phase = task.restart_after ? TaskPhase::kWaiting
@@ -159,7 +159,7 @@ bool Reconciler::RepeatsItself(TaskId id, TaskStatus& task, const TaskEnd& end) 
   }
   if (s.disrupted_at >= 0 && clock() - s.disrupted_at < kFollowUpSeconds) return false;
   const auto is_same = [&](const std::optional<TaskEnd>& before) {
-    // Without a model folder nobody sees whether it had trained in between.
+    // Without a model folder nobody can see whether the task trained in between.
     const bool trained = spec_.model_dir.empty() && before && end.at - before->at > kUnseenSeconds;
     return before && !trained && before->exit_code == end.exit_code &&
            before->last_line == end.last_line;
@@ -183,7 +183,7 @@ FailureRule::Action Reconciler::DecideFailure(TaskId id, const TaskEnd& end) con
                                : Decision::kRestartTask;
   for (const FailureRule& rule : spec_.failure_policy) {
     if (!Fits(rule, id, end)) continue;
-    // A job whose leader's failure were ignored could never end.
+    // A job that ignored its leader's failure could never end.
     if (rule.action == Decision::kIgnore && is_leader) return Decision::kFailJob;
     return rule.action;
   }
@@ -235,7 +235,7 @@ bool Reconciler::IsSpent(std::vector<double>* recent, int limit) const {
   return std::cmp_greater_equal(recent->size(), limit);
 }
 
-// False, and the job fails, when the budget is spent.
+// Returns false if the budget is spent: the job then fails.
 bool Reconciler::SpendRestart(const std::string& who, std::vector<double>* recent, int limit) {
   if (IsSpent(recent, limit)) {
     Fail(StrCat(who, ", and its budget of ", limit, " restarts in ",
@@ -279,7 +279,7 @@ void Reconciler::TellRestart(const std::string& why) {
                StrCat("TFJob ", spec_.name, " is restarting because of ", why, "."));
 }
 
-// It stays as it ended, or is stopped; the job continues without it.
+// The task stays as it ended, or is stopped. The job continues without it.
 void Reconciler::GiveUp(TaskStatus& task) {
   const RestartBudget& budget = spec_.restart_budget;
   const std::string why = StrCat("given up: its budget of ", budget.per_task, " restarts in ",
@@ -294,7 +294,7 @@ void Reconciler::CountRestart(TaskStatus& task) {
   counted_now_.push_back(&task);
 }
 
-// All but the evaluator end and are started again together.
+// All tasks but the evaluator end and are started again together.
 void Reconciler::RestartGang(TaskId id, const std::string& why, Cost cost) {
   if (status().gang_restart) return;  // this failure is one of the same restart
   TaskStatus& culprit = status().tasks.at(id);
@@ -326,8 +326,9 @@ void Reconciler::RestartGang(TaskId id, const std::string& why, Cost cost) {
                StrCat("TFJob ", spec_.name, " is restarting as a whole because of ", why, "."));
 }
 
-// TFJob: the sum of restarts of tasks that may be restarted; a limit of 0 allows none. The one that
-// reaches it is not made any more, so what is counted for people are the ends before them.
+// As in TFJob, the sum of restarts of all tasks that may be restarted counts; a limit of 0 allows
+// none. The restart that would reach the limit is not made, so people are shown the number of ends
+// before it.
 void Reconciler::CheckBackoffLimit() {
   if (status().phase != JobPhase::kActive || !spec_.backoff_limit) return;
   int sum = 0;

@@ -32,7 +32,8 @@ absl::Status CheckIndices(const Cluster& cluster, TaskId task) {
   return absl::OkStatus();
 }
 
-// What a task of a job with dynamic workers sees: a worker itself and all ps, another task itself.
+// Returns the cluster that a task of a job with dynamic workers sees: a worker sees itself and all
+// parameter servers, any other task sees itself.
 std::vector<TfConfigJob> SparseCluster(const Cluster& cluster, TaskId task) {
   TfConfigJob self = {.name = std::string(TypeName(task.type))};
   if (task.type != TaskType::kWorker) {
@@ -45,7 +46,7 @@ std::vector<TfConfigJob> SparseCluster(const Cluster& cluster, TaskId task) {
   return {std::move(self), {.name = "ps", .addresses = Hosts(cluster, TaskType::kPs)}};
 }
 
-// The replacement of {name} or {name:separator}, or none.
+// Returns the replacement of {name} or {name:separator}, if there is one.
 std::optional<std::string> Replacement(std::string_view name, const Placeholders& values) {
   const TaskId task = values.task;
   if (name == "type") return std::string(TypeName(task.type));

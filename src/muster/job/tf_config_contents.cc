@@ -21,13 +21,13 @@ absl::Status RefuseTfConfig(std::string_view why) {
   return absl::InvalidArgumentError(StrCat("TF_CONFIG: ", why));
 }
 
-// Null if the member is missing or null.
+// Returns null if the member is missing or null.
 const TfConfigJson* FindMember(const TfConfigJson& object, const char* key) {
   const auto found = object.find(key);
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-// A member that is null counts as "": TensorFlow looks only whether it is there.
+// A member that is null counts as "": TensorFlow checks only whether it is present.
 absl::Status ReadText(const TfConfigJson& object, const char* key,
                       std::optional<std::string>* text) {
   if (!object.contains(key)) return absl::OkStatus();
@@ -39,7 +39,7 @@ absl::Status ReadText(const TfConfigJson& object, const char* key,
   return absl::OkStatus();
 }
 
-// Null if the member is missing or null.
+// Returns null if the member is missing or null.
 absl::StatusOr<const TfConfigJson*> FindObject(const TfConfigJson& parent, const char* key) {
   const TfConfigJson* const member = FindMember(parent, key);
   if (member != nullptr && !member->is_object()) {
@@ -48,7 +48,7 @@ absl::StatusOr<const TfConfigJson*> FindObject(const TfConfigJson& parent, const
   return member;
 }
 
-// An index: a number, or text that is one, as Python's int() accepts it.
+// Reads an index: a number, or a text that is one, as Python's int() accepts it.
 absl::StatusOr<int> ParseIndex(const TfConfigJson& value, std::string_view what) {
   int64_t index = -1;
   bool sound = false;

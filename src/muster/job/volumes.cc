@@ -41,7 +41,8 @@ std::string GetText(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// "persistentVolumeClaim", "emptyDir": the member that is not the name.
+// Returns the kind of a volume, such as "persistentVolumeClaim" or "emptyDir": the member other
+// than the name.
 std::string KindOfVolume(const Json& volume) {
   for (const auto& [key, value] : volume.items()) {
     if (key != "name") return key;
@@ -65,7 +66,7 @@ void ReplaceInContainer(const Paths& paths, Json* container) {
   }
 }
 
-// NAME=PATH each, in order.
+// Reads NAME=PATH texts, in their order.
 absl::StatusOr<Paths> ParseAssignments(const std::vector<std::string>& texts) {
   Paths paths;
   for (const std::string& text : texts) {
@@ -90,7 +91,7 @@ class Mapper {
       : places_(places), exists_(exists) {}
 
   absl::Status Map(TaskType type, Json* pod_template);
-  // All that is nowhere: FAILED_PRECONDITION.
+  // Returns FAILED_PRECONDITION with all volumes that are not on this machine.
   absl::Status CheckPlaces() const;
   absl::Status CheckNames() const;
   std::vector<std::string> ConsumeNotes() { return {notes_.begin(), notes_.end()}; }
@@ -107,7 +108,7 @@ class Mapper {
   TaskType type_ = TaskType::kWorker;                        // of the template that is being mapped
 };
 
-// "" when it is nowhere; the mount path itself when that is there.
+// Returns "" if the volume is not on this machine, and the mount path itself if that exists.
 std::string Mapper::GetPlace(const Json& volume, const std::string& mount_path) {
   const std::string name = GetText(volume, "name");
   const std::string claim =
@@ -163,11 +164,11 @@ absl::Status Mapper::Map(TaskType type, Json* pod_template) {
   type_ = type;
   const Json* const found = GetContainer(pod_template);
   if (found == nullptr || !found->contains("volumeMounts")) return absl::OkStatus();
-  // So that each mount names a volume that there is.
+  // Checks that each mount names a volume of the template.
   MUSTER_RETURN_IF_ERROR(ParseProcess(*pod_template).status());
   Json& spec = (*pod_template)["spec"];
   if (!spec.contains("volumes")) spec["volumes"] = Json::array();
-  // From here on no member is added to `spec`: that would move those that it has.
+  // From here on no member may be added to `spec`: that would move its other members in memory.
   Json& volumes = spec["volumes"];
   Json* const container = GetContainer(pod_template);
   const Json given = volumes;  // two mounts of one volume are mapped alike

@@ -3,10 +3,11 @@
 namespace muster::math {
 namespace {
 
-// Where rounding, packing and setting up tiles cost less than they gain: measured.
+// From these sizes on rounding, packing and setting up tiles cost less than they gain, as was
+// measured.
 bool Bf16Pays(const GemmCall& call) { return call.m >= 64 && call.n >= 64 && call.k >= 64; }
 
-// Null: in floats.
+// Null if the product is computed with floats.
 const TileKernels* TilesFor(const GemmCall& call) {
   return call.bf16 && Bf16Pays(call) ? ActiveTileKernels() : nullptr;
 }

@@ -14,7 +14,7 @@
 namespace muster::math {
 namespace {
 
-// Instruction sets, each with all before it.
+// The instruction sets, each of which includes all before it.
 constexpr std::string_view kInstructions[] = {"baseline", "avx2", "avx512", "amx"};
 enum Level { kBaseline, kAvx2, kAvx512, kAmx };
 
@@ -28,13 +28,14 @@ Level AllowedLevel() {
 }
 
 #if defined(__x86_64__)
-// Linux keeps tile registers for those who ask: arch_prctl(2), ARCH_REQ_XCOMP_PERM.
+// Linux gives tile registers only to a process that asks for them: arch_prctl(2),
+// ARCH_REQ_XCOMP_PERM.
 bool AskForTiles() {
   constexpr int kRequestPermission = 0x1023, kTileData = 18;
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-// After SupportedKernels() found AVX-512.
+// Called only if SupportedKernels() has found AVX-512.
 bool HasTiles() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;

@@ -38,7 +38,7 @@ inline __mmask16 GetMask(int lanes) {
   return static_cast<__mmask16>(lanes >= 16 ? 0xffff : lanes <= 0 ? 0 : (1u << lanes) - 1);
 }
 
-// 32 floats as bfloat16, in their order.
+// Rounds 32 floats to bfloat16, in their order.
 inline __m512i Round(__m512 low, __m512 high) {
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
 }
@@ -79,7 +79,7 @@ struct Operand {
   bool lanes_are_rows;  // of the tile: A; else its rows are pairs of k: B
 };
 
-// One tile of up to 16 lanes and 32 k; the rest of it is 0.
+// Packs one tile of up to 16 lanes and 32 k; the rest of the tile is 0.
 template <bool kContiguous, bool kTransposed>
 inline void PackTile(const float* from, int64_t ld, int lanes, int k, uint16_t* to) {
   __m512i rows[16];
@@ -177,7 +177,7 @@ __attribute__((noinline)) void MultiplySquare(const uint16_t* a, const uint16_t*
   _tile_stored(3, c + kTileRows * kSquare + kTileRows, kRowBytes);
 }
 
-// Where a square of C goes, and what is done on the way.
+// Says where a square of C is written, and what is done with it on the way.
 struct Target {
   float* c;
   int64_t ldc;
@@ -189,7 +189,7 @@ struct Target {
   int64_t ldmask;
 };
 
-// Before the square is computed: C and the mask lie far away.
+// Prefetches C and the mask, which lie far away, before the square is computed.
 inline void Prefetch(const Target& to) {
   for (int i = 0; i < to.rows; ++i) {
     for (int j = 0; j < to.columns; j += 16) {
@@ -265,7 +265,7 @@ struct PackedBlock {
   float* squares;  // of a panel of C
 };
 
-// 32 columns of C. k is taken in parts, so that a panel of B stays in the L1 cache.
+// Computes 32 columns of C. k is taken in parts, so that a panel of B stays in the L1 cache.
 void MultiplyPanel(const PackedBlock& block, const Target& panel) {
   const int64_t row = int64_t{block.steps} * kTileElements;
   const int parts = (block.steps + kCachedSteps - 1) / kCachedSteps;

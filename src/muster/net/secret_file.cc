@@ -65,8 +65,8 @@ bool IsOurGroup(gid_t group) {
   return std::find(groups.begin(), groups.end(), group) != groups.end();
 }
 
-// As Kubernetes mounts a Secret for a pod with fsGroup: root's, that group may read it, and nobody
-// may write it.
+// Kubernetes mounts a Secret like this for a pod with fsGroup: it belongs to root, that group may
+// read it, and nobody may write it.
 bool IsMountedSecret(const struct stat& info) {
   return info.st_uid == 0 && (info.st_mode & 07777 & ~0440) == 0 && IsOurGroup(info.st_gid);
 }
@@ -130,7 +130,7 @@ absl::StatusOr<std::string> ReadAll(int fd, const std::string& name, size_t max_
 
 absl::StatusOr<std::string> ReadChecked(const std::string& path, size_t max_bytes,
                                         absl::Status (*check)(int fd, const std::string& path)) {
-  // Not blocking, so that a named pipe in its place cannot hold us.
+  // The file is opened without waiting, so that a named pipe in its place cannot hold us.
   const int fd = OpenFile(path, O_RDONLY | O_NONBLOCK);
   if (fd < 0) return ErrnoStatus(errno, StrCat("read secret ", path));
   const absl::Cleanup closer = [fd] { close(fd); };

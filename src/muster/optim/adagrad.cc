@@ -62,7 +62,7 @@ std::unique_ptr<Optimizer> NewAdagrad(const OptimizerSpec& spec) {
   return std::make_unique<Adagrad>(spec);
 }
 
-// The first update of a row must not divide by 0; Keras asks for more.
+// The first update of a row must not divide by 0. Keras asks for a larger start.
 absl::Status CheckAdagrad(const OptimizerSpec& spec) {
   const bool keras = spec.rule == OptimizerSpec::Rule::kKeras;
   const double epsilon = spec.Get("epsilon");

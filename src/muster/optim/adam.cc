@@ -8,15 +8,15 @@
 namespace muster::optim {
 namespace {
 
-// A spec with its parameters.
+// An OptimizerSpec and the values of its parameters.
 struct AdamSpec {
   explicit AdamSpec(const OptimizerSpec& given) : spec(given) {}
   const OptimizerSpec spec;
   const double beta1 = spec.Get("beta1"), beta2 = spec.Get("beta2");
   const float epsilon = static_cast<float>(spec.Get("epsilon"));
 
-  // Of update `step`, corrected. In float arithmetic, as TensorFlow: the correction's rounding is
-  // large in the first steps.
+  // The learning rate of update `step`, corrected. It is computed with floats, as in TensorFlow:
+  // the correction's rounding is large in the first steps.
   float RateAt(int64_t step) const {
     const auto t = static_cast<float>(step + 1);
     const auto b1 = static_cast<float>(beta1), b2 = static_cast<float>(beta2);

@@ -8,7 +8,7 @@
 namespace muster::optim {
 namespace {
 
-// A spec with its parameters.
+// An OptimizerSpec and the values of its parameters.
 struct FtrlSpec {
   explicit FtrlSpec(const OptimizerSpec& given) : spec(given) {}
   const OptimizerSpec spec;
@@ -30,8 +30,8 @@ struct FtrlSpec {
   std::vector<SlotSpec> Slots() const { return {{"accumulator", accumulator}, {"linear", 0}}; }
 };
 
-// With squares the accumulator takes them instead of g^2. SparseApplyFtrl of one column adds to `z`
-// in another order.
+// If squares are given, the accumulator adds them instead of g^2. SparseApplyFtrl of one column
+// adds to `z` in another order.
 template <bool kOneColumn, bool kSquares>
 void UpdateFtrlOfAnyPower(float* w, float* acc, float* z, const float* g, const float* squares,
                           size_t n, const math::FtrlRule& rule, float exponent) {
@@ -48,7 +48,7 @@ void UpdateFtrlOfAnyPower(float* w, float* acc, float* z, const float* g, const 
   }
 }
 
-// What every learning rate power shares.
+// The base of the rules for all learning rate powers.
 class FtrlBase : public Optimizer {
  public:
   explicit FtrlBase(const OptimizerSpec& spec) : spec_(spec), slots_(spec_.Slots()) {}
@@ -61,7 +61,7 @@ class FtrlBase : public Optimizer {
   const std::vector<SlotSpec> slots_;
 };
 
-// learning_rate_power -0.5: square roots.
+// The rule for learning_rate_power -0.5, which uses square roots.
 class FtrlRoot : public FtrlBase {
  public:
   using FtrlBase::FtrlBase;
@@ -108,8 +108,8 @@ struct KerasFtrl {
   const FtrlSpec spec;
 
   std::vector<SlotSpec> Slots() const { return spec.Slots(); }
-  // After the first step a row without a gradient is where its slots have it already, unless what
-  // they say changes with the step or something else moves it.
+  // After the first step a row without a gradient has the weights that its slots determine, unless
+  // these change with the step or something else moves the weights.
   bool Rests(int64_t step) const {
     const ScheduleSpec& schedule = spec.spec.schedule;
     return step > 0 && schedule.kind == ScheduleSpec::Kind::kConstant &&

@@ -20,14 +20,14 @@ namespace {
 constexpr const OptimizerKind* kKinds[] = {&kFtrlKind, &kAdagradKind, &kAdamKind, &kRmsPropKind,
                                            &kSgdKind};
 
-// The kind of a spec that NewOptimizer takes.
+// Returns the kind of a spec that NewOptimizer accepts.
 const OptimizerKind& GetKind(std::string_view name) {
   const OptimizerKind* const kind = FindKind(name);
   if (kind == nullptr) std::abort();
   return *kind;
 }
 
-// Null if the kind has none of that name.
+// Returns null if the kind has no parameter of that name.
 const OptimizerParameter* FindParameter(const OptimizerKind& kind, std::string_view name) {
   for (const OptimizerParameter& parameter : kind.parameters) {
     if (parameter.name == name) return &parameter;

@@ -6,7 +6,7 @@
 namespace muster::optim {
 namespace {
 
-// A spec with its parameters.
+// An OptimizerSpec and the values of its parameters.
 struct RmsPropSpec {
   explicit RmsPropSpec(const OptimizerSpec& given) : spec(given) {}
   const OptimizerSpec spec;
@@ -15,7 +15,7 @@ struct RmsPropSpec {
   const bool centered = spec.Get("centered") != 0;
 };
 
-// Which slots a rule has, and where.
+// Tells which slots a rule has, and their numbers.
 class RmsPropSlots {
  public:
   RmsPropSlots(const RmsPropSpec& spec, const char* squares, const char* mean)
@@ -31,7 +31,7 @@ class RmsPropSlots {
   }
   const std::vector<SlotSpec>& specs() const { return specs_; }
   bool has_momentum() const { return momentum_ >= 0; }
-  // Null where there is none.
+  // Null if the rule has no such slot.
   float* Momentum(std::span<float* const> slots) const { return Of(slots, momentum_); }
   float* Mean(std::span<float* const> slots) const { return Of(slots, mean_); }
 

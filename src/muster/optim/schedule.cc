@@ -51,7 +51,7 @@ float Polynomial(float initial, const ScheduleSpec& spec, float step) {
   return (initial - end) * std::pow(1.0f - step / steps, static_cast<float>(spec.power)) + end;
 }
 
-// The part of a cosine's half period that is left at `fraction` of it.
+// Returns the part of a cosine's half period that is left at `fraction` of it.
 float HalfCosine(float fraction) {
   return 0.5f * (1.0f + std::cos(std::numbers::pi_v<float> * fraction));
 }

@@ -51,7 +51,8 @@ class WeightDecay : public Optimizer {
   }
 
  private:
-  // Not as a factor 1 - weight_decay * rate, which float would round to few digits of the decay.
+  // The weights are not multiplied by 1 - weight_decay * rate: as a float it would have few digits
+  // of the decay.
   void Decay(float* weights, size_t n, int64_t step) const {
     const float share = static_cast<float>(spec_.weight_decay) * RateAt(spec_, step);
     math::Axpy(-share, weights, weights, n);

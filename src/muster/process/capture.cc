@@ -13,7 +13,7 @@
 namespace muster::process {
 namespace {
 
-// Appends what there is, up to max_bytes in all. False: the end.
+// Appends the bytes that are available, up to max_bytes in all. Returns false at the end.
 bool ReadSome(int fd, size_t max_bytes, std::string* output) {
   char buffer[4096];
   const ssize_t got = read(fd, buffer, sizeof buffer);

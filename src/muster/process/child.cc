@@ -82,7 +82,7 @@ Child::Child(pid_t pid, Descriptor pidfd, bool leads_group)
 
 Child::~Child() {
   if (reaped_) return;
-  // A destructor has nobody to tell; kill can only fail for a process that has ended.
+  // A destructor has no caller to tell; kill can only fail for a process that has ended.
   SignalGroup(SIGKILL).IgnoreError();
   Reap().IgnoreError();
 }

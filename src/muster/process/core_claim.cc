@@ -23,8 +23,8 @@ cpu_set_t GetSet(int core) {
   return set;
 }
 
-// A socket of the abstract name that stands for the core, which only one can have; invalid where
-// another has it. The system takes it back when its holder ends.
+// Opens a socket with the abstract name that stands for the core, which only one process can have;
+// invalid if another process has it. The system takes the name back when its holder ends.
 Descriptor GetName(int core) {
   const std::string name = StrCat("muster-core-", core);
   sockaddr_un address = {};

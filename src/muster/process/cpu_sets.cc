@@ -12,7 +12,7 @@ namespace {
 constexpr int kMaxCpus = 1 << 16;
 
 size_t CoresWanted(double limit, size_t available) {
-  // Kubernetes' "1000m" arrives as 1.0000000000000002 in the worst case: not another core.
+  // Kubernetes' "1000m" may arrive as 1.0000000000000002, which must not count as another core.
   const double cores = std::ceil(limit - 1e-9);
   return static_cast<size_t>(std::clamp(cores, 1.0, static_cast<double>(available)));
 }
@@ -21,7 +21,7 @@ size_t CoresWanted(double limit, size_t available) {
 
 absl::StatusOr<std::vector<int>> AvailableCpus() {
   int error = EINVAL;
-  // The kernel refuses a set smaller than its own, whose size it does not tell.
+  // The kernel refuses a set that is smaller than its own, and does not tell the size of its own.
   for (int size = CPU_SETSIZE; size <= kMaxCpus && error == EINVAL; size *= 2) {
     cpu_set_t* set = CPU_ALLOC(size);
     const size_t bytes = CPU_ALLOC_SIZE(size);

@@ -23,7 +23,7 @@ std::string Trimmed(const std::optional<std::string>& text) {
   return text ? std::string(ToStd(absl::StripAsciiWhitespace(*text))) : "";
 }
 
-// "[<0>] futex_wait+0x1a/0x90" is "futex_wait".
+// Returns "futex_wait" of "[<0>] futex_wait+0x1a/0x90".
 std::string CallNames(const std::string& stack) {
   std::vector<std::string> calls;
   for (absl::string_view line : absl::StrSplit(stack, '\n', absl::SkipEmpty())) {
@@ -159,7 +159,8 @@ Diagnosis Diagnose(ProcessTree* tree, const CpuSample& before, const Clock& cloc
       diagnosis.processes.push_back(std::move(found));
     }
   }
-  // After all figures: py-spy itself runs in this tree, and stops what it looks at.
+  // py-spy comes after all figures were read: it runs in this process tree, and stops the process
+  // that it looks at.
   for (ProcessDiagnosis& process : diagnosis.processes) {
     if (!options.py_spy.empty() && IsPython(process.pid)) {
       process.python_stack = PythonStack(tree, process.pid, options);

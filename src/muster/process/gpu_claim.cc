@@ -27,12 +27,13 @@ std::string GetHolder(const std::string& path) {
   return ReadSmallFile(path, kMaxHolder).value_or("");
 }
 
-// To go from an exclusive lock to a shared one is not one step: another may have been in between.
+// Changing an exclusive lock into a shared one is not one step: another process may have taken the
+// lock in between.
 bool Share(int fd, const std::string& path, const std::string& holder) {
   return flock(fd, LOCK_SH | LOCK_NB) == 0 && IsStillThere(fd, path) && GetHolder(path) == holder;
 }
 
-// What is claimed, or by whom it is already.
+// Whether the GPU was claimed, or the job that has claimed it already.
 struct Attempt {
   bool claimed = false, was_ours = false;
   Descriptor lock = {};
@@ -75,8 +76,8 @@ absl::StatusOr<std::vector<GpuClaim>> ClaimGpus(const std::vector<std::string>& 
   }
   std::vector<GpuClaim> claims;
   std::map<std::string, std::string> others;
-  // Its own again first. What is not wanted is not even touched: a job that claims at the same time
-  // would take it for used.
+  // The GPUs that this job already has are claimed first. GPUs that are not wanted are not even
+  // locked for a moment: a job that claims at the same time would take them for used.
   for (const bool own : {true, false}) {
     for (const std::string& gpu : visible) {
       if (std::cmp_equal(claims.size(), wanted)) return claims;

@@ -29,7 +29,7 @@ int CountDevices(const std::string& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename();
     int number = 0;
-    // nvidiactl, nvidia-uvm and nvidia-caps are no GPUs.
+    // nvidiactl, nvidia-uvm and nvidia-caps are not GPUs.
     if (name.starts_with(kDevicePrefix) &&
         absl::SimpleAtoi(name.substr(sizeof kDevicePrefix - 1), &number) && number >= 0) {
       ++count;
@@ -44,7 +44,8 @@ std::vector<std::string> VisibleGpus(const std::optional<std::string>& inherited
                                      const std::string& device_folder) {
   if (inherited) return InheritedGpus(*inherited);
   std::vector<std::string> gpus;
-  // CUDA numbers from 0 what it may open; the files' numbers may have gaps in a container.
+  // CUDA numbers the GPUs that it may open from 0; the numbers of the files may have gaps in a
+  // container.
   for (int i = CountDevices(device_folder); i > 0; --i) gpus.push_back(StrCat(gpus.size()));
   return gpus;
 }

@@ -25,7 +25,7 @@ constexpr double kLongestLookSeconds = 1;
 constexpr char kBeats = '.';
 constexpr char kEnds = '!';
 
-// The descriptor, when the variable is of this process's own parent; else -1.
+// Returns the descriptor if the variable was set by this process's own parent; otherwise -1.
 int Asked() {
   const char* const value = std::getenv(kVariable);
   if (value == nullptr) return -1;

@@ -13,7 +13,7 @@
 namespace muster::process {
 namespace {
 
-// "" when /proc does not say: then nobody takes another machine for this one.
+// Returns "" if /proc does not tell: then no other machine can be taken for this one.
 std::string ThisMachine() {
   const std::string boot = ReadSmallFile("/proc/sys/kernel/random/boot_id").value_or("");
   std::array<char, 64> space;

@@ -36,7 +36,7 @@ class Keeper {
   std::string death_;
 };
 
-// Waits for so long, or until it is to end.
+// Waits for so long, or until the process is told to end.
 bool Keeper::StopWithin(double seconds) const {
   return PollReadable(&options_.stop_fd, 1, Deadline::After(seconds));
 }
@@ -47,7 +47,7 @@ absl::Status Keeper::StopChild() {
   return child_->Wait(kIndefinitely).status();
 }
 
-// None: it died.
+// Nothing is returned if the process died.
 std::optional<absl::Status> Keeper::ConsumeEnd() {
   const auto exit = child_->Wait(0);
   child_.reset();
@@ -58,7 +58,7 @@ std::optional<absl::Status> Keeper::ConsumeEnd() {
   return std::nullopt;
 }
 
-// None: there were too many.
+// Nothing is returned if there were too many restarts.
 std::optional<double> Keeper::PauseBeforeRestart() {
   while (!restarts_.empty() && restarts_.front() <= now() - options_.window_seconds) {
     restarts_.pop_front();

@@ -12,13 +12,14 @@ namespace muster::process {
 namespace {
 
 constexpr int kMaxTries = 100;  // each lost to somebody who made or removed the file in between
-// No link is followed and no fifo waited for, whatever others have put into the folder.
+// It follows no link and waits for no fifo, whatever other users have put into the folder.
 constexpr int kFlags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 
 Descriptor OpenLockFile(const std::string& path, mode_t mode) {
   Descriptor file(open(path.c_str(), O_RDWR | kFlags));
   if (!file.valid() && errno == EACCES) file.Reset(open(path.c_str(), O_RDONLY | kFlags));
-  // Only ever made anew (O_EXCL): fs.protected_regular refuses O_CREAT on another user's file.
+  // The file is only ever created (O_EXCL): fs.protected_regular refuses O_CREAT on another user's
+  // file.
   if (!file.valid() && errno == ENOENT) {
     file.Reset(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | kFlags, mode));
     if (file.valid()) fchmod(file.get(), mode);  // past the umask

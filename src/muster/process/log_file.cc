@@ -60,7 +60,8 @@ void LogFile::Append(std::string_view bytes) {
   }
 }
 
-// What may go into this file: all, or up to the end of the line that crosses the limit.
+// Returns the bytes that may go into this file: all, or those up to the end of the line that
+// crosses the limit.
 std::string_view LogFile::ConsumePiece(std::string_view* bytes) const {
   size_t count = bytes->size();
   if (options_.max_bytes > 0 && size_ + static_cast<int64_t>(count) > options_.max_bytes) {
@@ -74,7 +75,7 @@ std::string_view LogFile::ConsumePiece(std::string_view* bytes) const {
   return piece;
 }
 
-// A disk that does not say is not asked.
+// A disk whose free space is not known counts as having enough.
 bool LogFile::HasRoom(size_t bytes) const {
   struct statvfs disk;
   if (options_.spared_bytes <= 0 || fstatvfs(file_.get(), &disk) != 0 || disk.f_blocks == 0) {
@@ -128,7 +129,8 @@ void LogFile::Rotate() {
   } else {
     for (int n = options_.kept_files; n > 0; --n) rename(name(n - 1).c_str(), name(n).c_str());
   }
-  // When it cannot be made anew the old one, under its new name, continues for another length.
+  // If no new file can be made, the old one is continued under its new name, for another such
+  // length.
   int64_t size = 0;
   if (auto file = OpenForAppending(options_.path, &size); file.ok()) {
     file_ = *std::move(file);

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kRemoveTries = 500;  // a millisecond apart
 
-// The files of one version of cgroups.
+// The names of the files of one version of cgroups.
 struct Version {
   const char* limit;
   const char* swap;        // limit of swap; may be missing
@@ -75,8 +75,8 @@ absl::StatusOr<Hierarchy> FindHierarchy(const CgroupPlaces& places) {
       StrCat("no cgroup hierarchy with a memory controller under ", places.root));
 }
 
-// cgroupfs has all its files from the start and makes no others, so O_CREAT changes nothing there;
-// a folder that stands for it in a test needs it.
+// cgroupfs has all its files from the start and makes no others, so O_CREAT changes nothing there.
+// A folder that stands for it in a test needs O_CREAT.
 bool WriteText(const std::string& path, const std::string& text) {
   const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   return file.valid() &&
@@ -94,17 +94,17 @@ bool GivesMemoryController(const Version& version, const std::string& folder) {
 bool SetLimit(const Version& version, const std::string& folder, int64_t bytes) {
   const std::string limit = StrCat(bytes);
   if (!WriteText(StrCat(folder, "/", version.limit), limit)) return false;
-  // Both may be missing: a kernel without accounting of swap, an old one.
+  // Both files may be missing: in a kernel without accounting of swap, or in an old one.
   WriteText(StrCat(folder, "/", version.swap),
             version.swap_value != nullptr ? version.swap_value : limit);
   if (version.whole_group != nullptr) WriteText(StrCat(folder, "/", version.whole_group), "1");
   return true;
 }
 
-// Makes the group in one folder. Empty: not to be had here.
+// Makes the group in one folder. Returns nothing if that is not possible there.
 Descriptor MakeGroup(const Version& version, const std::string& parent, const std::string& folder,
                      int64_t bytes) {
-  // To move a process into the group takes the right to write to the folder above both.
+  // Moving a process into the group needs the right to write to the folder above both.
   if (access((parent + "/cgroup.procs").c_str(), W_OK) != 0) return Descriptor();
   if (!GivesMemoryController(version, parent)) return Descriptor();
   if (mkdir(folder.c_str(), 0755) != 0) return Descriptor();
@@ -116,7 +116,8 @@ Descriptor MakeGroup(const Version& version, const std::string& parent, const st
   return procs;
 }
 
-// Where a group may be made: this process's own folder and those above it, the nearest first.
+// Returns the folders in which a group may be made: this process's own and those above it, the
+// nearest first.
 std::vector<std::string> GetParents(const Hierarchy& hierarchy) {
   std::vector<std::string> parents;
   std::string parent = hierarchy.own;
@@ -131,7 +132,7 @@ std::string GroupFolder(const std::string& parent, const std::string& name, int 
   return StrCat(parent, "/muster-", name, "-", creator);
 }
 
-// A process that was killed is in its group for a moment after it has gone from sight.
+// A process that was killed stays in its group for a moment after it can no longer be seen.
 bool RemoveSoon(const std::string& folder) {
   for (int i = 0; i < kRemoveTries; ++i) {
     if (rmdir(folder.c_str()) == 0) return true;

@@ -19,7 +19,7 @@ namespace muster::process {
 namespace {
 
 constexpr char kOwnNetwork[] = "/proc/self/ns/net";
-// Which network was made, such as "net:[4026532281]", for the processes that are started in it.
+// The network that was made, such as "net:[4026532281]", for the processes that are started in it.
 constexpr char kIsolatedVariable[] = "MUSTER_ISOLATED";
 
 std::string NetworkName() {
@@ -36,14 +36,14 @@ absl::Status WriteProc(const std::string& path, const std::string& text) {
   return written ? absl::OkStatus() : ErrnoStatus(error, StrCat("cannot write ", path));
 }
 
-// Keeps user and group what they are.
+// Keeps the process's user and group as they are.
 absl::Status MapToItself(uid_t user, gid_t group) {
   MUSTER_RETURN_IF_ERROR(WriteProc("/proc/self/setgroups", "deny"));
   MUSTER_RETURN_IF_ERROR(WriteProc("/proc/self/uid_map", StrCat(user, " ", user, " 1")));
   return WriteProc("/proc/self/gid_map", StrCat(group, " ", group, " 1"));
 }
 
-// A new network has it, but down.
+// A new network has the loopback interface, but it is down.
 absl::Status BringLoopbackUp() {
   const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request = {};
@@ -93,7 +93,8 @@ absl::Status JoinNetwork(pid_t process) {
   const Descriptor network(open((folder + "net").c_str(), O_RDONLY | O_CLOEXEC));
   const Descriptor user(open((folder + "user").c_str(), O_RDONLY | O_CLOEXEC));
   if (network.valid() && setns(network.get(), CLONE_NEWNET) == 0) return absl::OkStatus();
-  // Its user namespace is this user's: in there the right to enter its network is had.
+  // The network's user namespace belongs to this user, who has the right to enter the network from
+  // within it.
   if (network.valid() && user.valid() && setns(user.get(), CLONE_NEWUSER) == 0 &&
       setns(network.get(), CLONE_NEWNET) == 0) {
     return absl::OkStatus();

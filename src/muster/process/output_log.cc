@@ -17,7 +17,8 @@ namespace muster::process {
 namespace {
 
 constexpr size_t kReadBytes = size_t{64} << 10;
-// After a request to stop: more than a pipe holds, so that a program that writes on cannot keep us.
+// So much is read after a request to stop: more than a pipe holds, and limited, so that a program
+// that keeps writing cannot keep us.
 constexpr size_t kMaxDrainBytes = size_t{4} << 20;
 constexpr double kDrainSeconds = 2;  // for the reader of the copy, after the output's end
 
@@ -29,7 +30,7 @@ void Raise(const Descriptor& event) {
 }  // namespace
 
 void LineTail::Append(std::string_view bytes) {
-  // Lines that would be pushed out again by later ones of the same bytes are not made.
+  // Lines that later lines of the same bytes would push out again are not made.
   size_t begin = bytes.size();
   for (size_t lines = 0; begin > 0 && lines <= max_lines_; ++lines) {
     begin = bytes.rfind('\n', begin - 1);
@@ -90,8 +91,8 @@ void OutputCopy::Append(std::string_view bytes) {
   Flush();
 }
 
-// A pipe that is ready takes PIPE_BUF bytes without a wait. Its flags are left alone, since other
-// processes have the same pipe.
+// A pipe that is ready takes PIPE_BUF bytes without a wait. Its flags are not changed, since other
+// processes use the same pipe.
 void OutputCopy::Flush() {
   size_t written = 0;
   while (fd_ >= 0 && written < kept_.size()) {
@@ -129,7 +130,7 @@ absl::StatusOr<std::unique_ptr<OutputLog>> OutputLog::Open(const OutputLogOption
   }
   log->reader_.Reset(ends[0]);
   log->writer_.Reset(ends[1]);
-  // Of the reading end alone: the program's end must block when the pipe is full.
+  // Only the reading end is made non-blocking: the program must wait when the pipe is full.
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   log->stop_event_.Reset(eventfd(0, EFD_CLOEXEC));
   log->done_event_.Reset(eventfd(0, EFD_CLOEXEC));

@@ -1,4 +1,4 @@
-// Who has a port, from /proc/net/tcp and the descriptors of processes.
+// Finds the process that has a port, from /proc/net/tcp and the descriptors of processes.
 #include <dirent.h>
 #include <unistd.h>
 
@@ -23,7 +23,8 @@ struct SocketEntry {
   bool listening = false;
 };
 
-// A line: "0: 0100007F:08AE 00000000:0000 0A 00000000:00000000 00:00000000 00000000 UID 0 INODE".
+// Parses a line such as "0: 0100007F:08AE 00000000:0000 0A 00000000:00000000 00:00000000 00000000
+// UID 0 INODE".
 std::optional<SocketEntry> ParseEntry(absl::string_view line, int port) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
   if (words.size() < 10) return std::nullopt;
@@ -39,7 +40,7 @@ std::optional<SocketEntry> ParseEntry(absl::string_view line, int port) {
                      .listening = words[3] == kListening};
 }
 
-// The listening socket of a port, else any.
+// Returns the listening socket of a port or, if there is none, any socket of it.
 std::optional<SocketEntry> FindSocket(int port) {
   std::optional<SocketEntry> found;
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {

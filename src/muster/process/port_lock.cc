@@ -33,13 +33,14 @@ absl::StatusOr<PortLock> LockPort(const std::string& folder, int port) {
   if (locked.state == LockState::kTaken) {
     return PortLock{.state = LockState::kTaken, .file = {}, .holder = ReadHolder(path)};
   }
-  // Only for messages; and a file of another user's, locked through O_RDONLY, cannot be written.
+  // The pid is only for messages. A file of another user, which is locked through O_RDONLY, cannot
+  // be written.
   if (locked.state == LockState::kLocked) WriteLockFile(locked.file.get(), StrCat(getpid(), "\n"));
   return PortLock{.state = locked.state, .file = std::move(locked.file), .holder = ""};
 }
 
 void UnlockPort(const std::string& path, Descriptor file) {
-  // Fails for a file of another user's in a sticky folder, which is as well.
+  // The unlink fails for a file of another user in a sticky folder, which does no harm.
   if (file.valid()) unlink(path.c_str());
 }
 

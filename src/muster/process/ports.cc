@@ -33,7 +33,7 @@ void Remove(int first, int last, PortSet* ports) {
   for (int port = std::max(first, 0); port <= std::min(last, kLastPort); ++port) ports->reset(port);
 }
 
-// "8080,9000-9010".
+// Parses "8080,9000-9010".
 void RemoveListed(std::string_view list, PortSet* ports) {
   for (absl::string_view part :
        absl::StrSplit(ToAbsl(list), absl::ByAnyChar(", \n\t"), absl::SkipEmpty())) {
@@ -86,7 +86,8 @@ absl::StatusOr<Address> MakeAddress(const std::string& text, int port, bool any_
   return address;
 }
 
-// 0 or errno. A shared socket has SO_REUSEADDR: it may be bound beside others that have it too.
+// Returns 0 or errno. A shared socket has SO_REUSEADDR: it may be bound beside others that have it
+// too.
 int BindTo(const Address& address, bool shared, Descriptor* bound) {
   Descriptor fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return errno;
@@ -130,7 +131,7 @@ absl::StatusOr<std::string> Folder(const PortOptions& options) {
   return options.folder;
 }
 
-// A folder, no link, that this user may make files in.
+// Whether the path is a folder, not a link, in which this user may make files.
 bool IsUsable(const std::string& path) {
   struct stat info;
   return lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
@@ -139,7 +140,7 @@ bool IsUsable(const std::string& path) {
 
 size_t RandomBelow(size_t n) {
   uint64_t bits = 0;
-  // Only spreads jobs over the range; the locks keep them apart.
+  // The number only spreads jobs over the range; the locks keep them apart.
   if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != sizeof bits) {
     bits = static_cast<uint64_t>(getpid());
   }
@@ -180,7 +181,7 @@ std::vector<PortRange> ChooseFrom(std::string_view ephemeral, std::string_view r
 
 absl::StatusOr<std::string> DefaultLockFolder() {
   const std::string shared = kSharedFolder;
-  // Not by mkdir's mode: the umask would take from it.
+  // The mode is not given to mkdir, since the umask would remove bits of it.
   if (mkdir(shared.c_str(), 0700) == 0) chmod(shared.c_str(), S_ISVTX | 0777);
   if (IsUsable(shared)) return shared;
   const std::string own = StrCat(kSharedFolder, "-", getuid());
@@ -199,7 +200,8 @@ absl::StatusOr<HeldPort> HeldPort::Any(const PortOptions& options) {
     HeldPort held(port, options.address);
     held.lock_path_ = PortLockPath(folder, port);
     held.lock_ = std::move(lock.file);
-    // Alone first: a shared bind would succeed beside a server that is about to listen.
+    // The port is first bound alone: a shared bind would succeed beside a server that is about to
+    // listen.
     Descriptor alone;
     absl::Status status = Bind(options.address, port, /*shared=*/false, &alone);
     alone.Reset();

@@ -43,7 +43,7 @@ struct CloseFolder {
   void operator()(DIR* folder) const { closedir(folder); }
 };
 
-// The entries of a folder that are numbers.
+// Returns the entries of a folder that are numbers.
 std::vector<pid_t> NumberedEntries(const std::string& path) {
   std::vector<pid_t> numbers;
   const std::unique_ptr<DIR, CloseFolder> folder(opendir(path.c_str()));
@@ -55,7 +55,7 @@ std::vector<pid_t> NumberedEntries(const std::string& path) {
   return numbers;
 }
 
-// True when every process's parent is in the snapshot, or is outside of it for good (0).
+// Returns true if every process's parent is in the snapshot, or is outside of it for good (0).
 bool IsComplete(const std::map<pid_t, ProcessStat>& all) {
   return std::all_of(all.begin(), all.end(), [&](const auto& entry) {
     const pid_t parent = entry.second.parent;
@@ -63,21 +63,21 @@ bool IsComplete(const std::map<pid_t, ProcessStat>& all) {
   });
 }
 
-// Kernel threads and zombies have none.
+// Kernel threads and zombies run none.
 bool RunsAProgram(pid_t pid) {
   char first;
   return readlink(StrCat("/proc/", pid, "/exe").c_str(), &first, 1) > 0;
 }
 
-// What the process was given; empty if it cannot be seen. In the midst of an exec the environment,
-// and for longer the command line, reads as empty: then looks again.
+// Reads what the process was given; empty if it cannot be seen. During an exec the environment and,
+// for longer, the command line read as empty, so this looks again.
 std::string ReadEnvironment(pid_t pid) {
   const std::string folder = StrCat("/proc/", pid);
   for (int look = 0, empty = 0; look < kMaxExecLooks; ++look) {
     const auto environment = ReadSmallFile(folder + "/environ", size_t{4} << 20);
     if (!environment || !environment->empty()) return environment.value_or("");
     if (!RunsAProgram(pid)) return "";
-    // Not the first time: it may have been of the program before.
+    // One look is not enough: the command line may still be that of the program before the exec.
     const auto command = ReadSmallFile(folder + "/cmdline", 1);
     if (command && !command->empty() && ++empty == kEmptyLooks) return "";
     usleep(kExecLookMicros);

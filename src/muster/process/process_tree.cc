@@ -23,7 +23,7 @@ constexpr size_t kMaxNamed = 5;     // processes in a message
 constexpr size_t kMaxWatched = 64;  // descriptors held at a time
 constexpr int kBlindWaitMillis = 20;
 
-// One process indefinitely: a pid may be given anew.
+// Identifies one process for good, since its pid may be given to another one.
 using Identity = std::pair<pid_t, uint64_t>;
 
 // Ends the processes that `find` finds, until it finds none.
@@ -48,7 +48,7 @@ class Ender {
   }
 
  private:
-  // Each process gets the signal once. Returns how many are there.
+  // Sends the signal once to each process. Returns how many processes there are.
   size_t SignalAll(int number, int* count) {
     processes_ = find_();
     descriptors_.clear();
@@ -59,7 +59,7 @@ class Ender {
           SendPidfd(descriptor.get(), number) == 0) {
         signalled_.insert({process.pid, process.start_ticks});
         ++*count;
-        // A stopped process can only end once it continues.
+        // A stopped process can end only after it continues.
         if (number != SIGKILL) SendPidfd(descriptor.get(), SIGCONT);
       }
       if (descriptors_.size() < kMaxWatched) descriptors_.push_back(std::move(descriptor));
@@ -67,13 +67,14 @@ class Ender {
     return processes_.size();
   }
 
-  // Until those watched have ended, or the deadline. The caller looks again: others may have come.
+  // Waits until the watched processes have ended, or for the deadline. The caller then looks again,
+  // since others may have been started.
   void WaitForAll(Deadline deadline) {
     for (const Descriptor& descriptor : descriptors_) {
       const int fd = descriptor.get();
       if (!PollReadable(&fd, 1, deadline)) break;
     }
-    // No descriptor was to be had: nothing to wait for, so look again in a while.
+    // No descriptor could be had, so there is nothing to wait for: look again after a while.
     if (descriptors_.empty()) poll(nullptr, 0, kBlindWaitMillis);
     reap_();
   }
@@ -115,7 +116,7 @@ void EraseEnded(std::vector<ProcessStat>* processes) {
   std::erase_if(*processes, [](const ProcessStat& process) { return process.ended(); });
 }
 
-// The marked ones and what is below them, marked or not.
+// Returns the marked processes and all processes below them, marked or not.
 std::vector<ProcessStat> MarkedTrees(std::string_view entry) {
   std::vector<ProcessStat> found = FindMarked(entry);
   if (found.empty()) return found;

@@ -73,7 +73,7 @@ TEST_F(ProcessTreeTest, EndsAStoppedProcessGently) {
   EXPECT_EQ(child->Wait(0)->code, 5);
 }
 
-TEST_F(ProcessTreeTest, FindsWhatHidBehindADoubleForkAndASession) {
+TEST_F(ProcessTreeTest, FindsWhatADoubleForkAndASessionHid) {
   auto child = Start("(setsid sh -c 'trap \"\" TERM; echo $$; exec sleep 1000' &) ; exit 0");
   const pid_t hidden = ReadPid();
   ASSERT_TRUE(child->Wait(kTestSeconds).ok());

@@ -39,14 +39,14 @@ enum class Step : int {
   kExec,
 };
 
-// What the child tells through the pipe when it cannot become the program.
+// The message that the child sends through the pipe if it cannot become the program.
 struct Failure {
   Step step = Step::kNone;
   int error_number = 0;
 };
 
-// All that the child needs, made before the fork: after it, in a process with threads, only
-// async-signal-safe calls are allowed, so no memory can be had.
+// All that the child needs, made before the fork: after a fork in a process with threads only
+// async-signal-safe calls are allowed, and no memory can be allocated.
 struct Plan {
   const ChildSpec* spec = nullptr;
   std::string program;
@@ -88,7 +88,7 @@ bool EnterGroup(ChildSpec::Group group) {
 bool SetDeathSignal(const Plan& plan) {
   if (plan.spec->parent_death_signal == 0) return true;
   if (prctl(PR_SET_PDEATHSIG, plan.spec->parent_death_signal) != 0) return false;
-  // The starter may have died before the call: then nobody would send it.
+  // The starter may have died before the call: then nobody would send the signal.
   if (getppid() != plan.starter) _exit(127);
   return true;
 }
@@ -103,7 +103,8 @@ void MarkAllCloseOnExec() {
   }
 }
 
-// Sources first go above every target, so that no dup2 overwrites one that is still needed.
+// The sources are first moved above every target, so that no dup2 overwrites one that is still
+// needed.
 bool PlaceDescriptors(Plan* plan) {
   int above = kFirstFreeDescriptor;
   for (const InheritedDescriptor& d : plan->descriptors) above = std::max(above, d.to + 1);
@@ -151,7 +152,7 @@ Step Prepare(Plan* plan) {
 
 // ---- in the starter ----
 
-// A path as the child will see it, for looking at it from here.
+// Returns a path as the child will see it, to look at it from the starter.
 std::string SeenFromHere(const ChildSpec& spec, const std::string& path) {
   if (path.starts_with('/') || spec.working_directory.empty()) return path;
   return StrCat(spec.working_directory, "/", path);
@@ -252,7 +253,7 @@ absl::Status MakePlan(const ChildSpec& spec, Plan* plan) {
   return absl::OkStatus();
 }
 
-// The interpreter that a file's #! line names; empty: it has none.
+// Returns the interpreter that a file's #! line names; empty if it has none.
 std::string Interpreter(const std::string& path) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   char line[256];
@@ -327,7 +328,7 @@ absl::Status FailureStatus(const Plan& plan, const Failure& failure) {
   return absl::InternalError(StrCat(what, "it ended before it ran"));
 }
 
-// Fork with all signals blocked, so that no handler of the starter's runs in the child.
+// Forks with all signals blocked, so that no handler of the starter runs in the child.
 pid_t ForkChild(Plan* plan) {
   sigset_t all, old, empty;
   sigfillset(&all);
@@ -346,7 +347,7 @@ void WaitFor(pid_t pid) {
   }
 }
 
-// Until exec has closed the pipe's other end or the child has said what failed.
+// Waits until exec has closed the pipe's other end, or the child has said what failed.
 Failure ReadFailure(int fd) {
   Failure failure;
   ssize_t size;

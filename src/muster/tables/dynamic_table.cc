@@ -12,10 +12,10 @@ namespace {
 constexpr int64_t kLooksPerLife = 8;
 constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 
-// The place in waiting_ of a key that has no row.
+// Returns the place in waiting_ of a key that has no row, from its negative number.
 size_t WaitsAt(int32_t place) { return static_cast<size_t>(-1 - int64_t{place}); }
 
-// Removes `row` from `values`, rows of `cols`: the last row takes its place.
+// Removes `row` from `values`, which has rows of `cols` floats: the last row takes its place.
 template <class T>
 void RemoveByLast(std::vector<T>* values, size_t row, size_t cols) {
   const size_t last = values->size() - cols;
@@ -48,7 +48,7 @@ void DynamicTable::Initialize(int64_t key, float* row) const {
     std::fill_n(row, cols_, 0.0f);
     return;
   }
-  // Substream 0 belongs to the variables whose size is fixed.
+  // Substream 0 belongs to variables of a fixed size.
   RandomStream random(spec_.growth.seed, RandomPurpose::kInitialWeights, static_cast<uint64_t>(key),
                       spec_.growth.variable + 1);
   for (size_t i = 0; i < cols_; ++i) {
@@ -106,7 +106,7 @@ int32_t DynamicTable::Admit(int64_t key, int64_t step) {
     place = ~static_cast<int32_t>(waits);
     return -1;
   }
-  // A full table takes no memory for new keys that would wait.
+  // A full table takes no memory for new keys, which would only wait.
   waiting_.pop_back();
   places_.erase(found);
   return -1;
@@ -131,7 +131,8 @@ void DynamicTable::RemoveRow(size_t row) {
 void DynamicTable::Expire(int64_t step) {
   const int64_t life = spec_.growth.expire_after;
   if (life == 0 || (step + 1) % std::max<int64_t>(1, life / kLooksPerLife) != 0) return;
-  // Backwards: the entry that takes the place of a removed one has already been checked.
+  // The loop runs backwards: the entry that takes the place of a removed one has already been
+  // checked.
   for (size_t row = keys_.size(); row-- > 0;) {
     if (step - last_steps_[row] < life) continue;
     places_.erase(keys_[row]);

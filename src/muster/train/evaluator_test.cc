@@ -174,7 +174,7 @@ TEST_F(EvaluatorTest, WhatIsKeptForItIsWhatItExports) {
   EXPECT_EQ(Exports("latest").size(), 3u);
 }
 
-TEST_F(EvaluatorTest, KilledBehindAnExportItsBestIsNotLost) {
+TEST_F(EvaluatorTest, KilledAfterAnExportItsBestIsNotLost) {
   TrainTo(40);
   eval_.exporters = {*NewBestExporter(),
                      std::make_shared<Watching>([] { return absl::InternalError("killed here"); })};

@@ -93,7 +93,7 @@ TEST_F(RowNumbersTest, ARowThatIsLeftOutKeepsItsNumber) {
   EXPECT_EQ(rejected[1].number, 7u) << "after the last batch";
 }
 
-TEST_F(RowNumbersTest, PartsOneBehindTheOtherAreWhatOneProcessWrites) {
+TEST_F(RowNumbersTest, PartsOneAfterTheOtherAreWhatOneProcessWrites) {
   Write("data/a.csv", "x,y\n0,0\noops,1\n2,0\n3,1\n");
   Write("data/b.csv", "x,y\n");
   Write("data/c.csv", "x,y\n4,1\n5,0\noops,0\n7,0\n8,1\n");

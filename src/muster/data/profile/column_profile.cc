@@ -14,8 +14,8 @@ namespace {
 using Kind = ColumnProfile::Kind;
 using Counted = ColumnProfile::Counted;
 
-// What people and programs write where there is no value: in text, and, where all else is numbers
-// or dates, what could be a word elsewhere.
+// The marks that people and programs write where there is no value: those that are marks in any
+// text, and those that could be words and count only where all other values are numbers or dates.
 constexpr std::array<std::string_view, 13> kTextMarks = {
     "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "\\N", "<NA>", "NaT", "None"};
 constexpr std::array<std::string_view, 13> kNumberMarks = {
@@ -23,7 +23,8 @@ constexpr std::array<std::string_view, 13> kNumberMarks = {
     "unknown", "Unknown", "inf", "-inf", "n.a.", "nil"};
 
 constexpr size_t kMaxOthers = 32;
-// A column of numbers may have so many texts that are no known marks, in so small a share.
+// A column of numbers may have this many different texts that are no known marks, in this small a
+// share of its rows.
 constexpr size_t kMaxUnknownMarks = 2;
 constexpr uint64_t kOneMarkOf = 20;
 
@@ -39,7 +40,7 @@ struct Number {
   bool padded = false;  // 007
 };
 
-// As formats/csv.h reads numbers.
+// Reads a number as formats/csv.h does.
 std::optional<Number> ParseNumber(std::string_view text) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const char* const end = text.data() + text.size();

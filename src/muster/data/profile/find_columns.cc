@@ -32,7 +32,8 @@ bool IsNumber(std::string_view text) {
   return stop == text.data() + text.size() && error == std::errc();
 }
 
-// The first rows, including the header; rows with another number of cells are left to the reader.
+// Reads the first rows, including the header. Rows with another number of cells are left to the
+// reader.
 absl::StatusOr<Rows> ReadRows(io::FileSystem& files, const std::string& path,
                               formats::CsvOptions csv) {
   csv.header = false;
@@ -102,7 +103,7 @@ absl::Status FindCsvColumns(io::FileSystem& files, const std::string& path, cons
   return absl::OkStatus();
 }
 
-// The fields of records and their types; those of two types are in `conflicts`.
+// The fields of records and their types. Fields of two types are in `conflicts`.
 struct Fields {
   std::map<std::string, ValueType> types;
   std::set<std::string> conflicts;
@@ -195,7 +196,7 @@ bool HasHeader(const Rows& rows, const std::string& wanted) {
     }
     const bool is_number = numbers > 0 && numbers * 2 >= values;
     any_numbers = any_numbers || is_number;
-    // "?" and "NA" are in a first row of data too.
+    // "?" and "NA" also occur in a first row of data.
     text_over_numbers = text_over_numbers || (is_number && first[c].size() > 2);
     any_empty = any_empty || first[c].empty();
   }

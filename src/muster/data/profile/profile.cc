@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kBatchRows = 512;
 
-// Value `i` of a column, as text.
+// Returns value `i` of a column as text.
 std::string_view ValueText(const formats::Column& column, formats::ValueType type, uint32_t i,
                            std::string* scratch) {
   switch (type) {

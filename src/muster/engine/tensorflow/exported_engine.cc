@@ -157,7 +157,7 @@ absl::Status ExportedEngine::ReadLookup(size_t lookup, const FeatureBatch& batch
   }
   const auto rows = static_cast<size_t>(batch.rows);
   const size_t count = list->ids.size();
-  // Ids that are of no row in particular are the first one's.
+  // Ids that belong to no row are counted as the first row's.
   const bool by_row = !list->shape.empty() && std::cmp_equal(list->shape[0], rows);
   list->offsets.clear();
   if (by_row && count == rows) return absl::OkStatus();
@@ -289,7 +289,7 @@ absl::Status ExportedEngine::Freeze(std::span<const VariableView> weights) {
 absl::Status ExportedEngine::Predict(std::span<const VariableView> weights,
                                      const FeatureBatch& batch, Forward* out) {
   MUSTER_RETURN_IF_ERROR(Begin());
-  // A model without labels has its loss of the inputs alone.
+  // The loss of a model without labels depends on its inputs alone.
   const bool has_labels =
       HasLabels(model_, batch) || (model_.labels.empty() && !model_.sample_weight);
   const bool labelled = has_labels && evaluate_.signature != nullptr;

@@ -15,7 +15,7 @@ using host::TensorPlace;
 using Role = KerasPort::Role;
 
 bool AllFinite(std::span<const float> values) {
-  // The sum of squares is finite only where all are.
+  // The sum of squares is finite only if all values are.
   if (std::isfinite(math::Dot(values.data(), values.data(), values.size()))) return true;
   return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
 }
@@ -73,7 +73,8 @@ absl::StatusOr<StepResult> ExportedEngine::ReadLosses(Places results) const {
   return result;
 }
 
-// Before the first is given, so that an error leaves all weights as they were.
+// All are checked before the first one is given to the sink, so that an error leaves all weights
+// unchanged.
 absl::Status ExportedEngine::CheckGradients(Places results) const {
   for (size_t i = 0; i < specs_.size(); ++i) {
     const bool state = specs_[i].kind == VariableKind::kState;

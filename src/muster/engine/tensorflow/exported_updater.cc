@@ -106,7 +106,7 @@ absl::Status ExportedEngine::Apply(std::span<const VariableView> weights,
   absl::StatusOr<Places> results = RunOn(apply_, given);
   const std::string what = StrCat("step ", step, ": the optimizer ", name());
   if (!results.ok()) return Annotate(results.status(), what);
-  // All are looked at before the first is taken.
+  // All are checked before the first one is taken.
   std::vector<std::pair<void*, const TensorPlace*>> taken;
   for (size_t k = 0; k < results->size(); ++k) {
     const KerasPort& port = apply_.signature->outputs[k];

@@ -22,7 +22,7 @@ constexpr const char* kAdvice =
     "MUSTER_TENSORFLOW";
 constexpr double kPythonSeconds = 60;
 constexpr size_t kPythonBytes = 64 << 10;
-// Nothing of TensorFlow is imported: that would take seconds.
+// TensorFlow is not imported, which would take seconds.
 constexpr const char* kQuestion =
     "import importlib.util as u\n"
     "s = u.find_spec('tensorflow')\n"
@@ -33,7 +33,7 @@ bool HasLibrary(const fs::path& folder) {
   return fs::exists(folder / kLibrary, ignored);
 }
 
-// The package's folder in or below a folder that somebody named.
+// Finds the package's folder in or below a folder that the user named.
 std::optional<std::string> FindIn(const fs::path& folder) {
   if (HasLibrary(folder)) return folder.string();
   if (HasLibrary(folder / "tensorflow")) return (folder / "tensorflow").string();

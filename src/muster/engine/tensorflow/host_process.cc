@@ -29,7 +29,7 @@ constexpr const char* kProgramName = "muster-tensorflow";
 constexpr uint64_t kLeastReplyBytes = 64 << 10;
 constexpr double kEndSeconds = 30;  // for the kernel to end what was killed
 
-// Beside this program.
+// The path of the program beside this one.
 absl::StatusOr<std::string> FindHostProgram() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<HostProcess>> HostProcess::Start(HostSpec spec) {
   if (!process::FindEnvironment("TF_CPP_MIN_LOG_LEVEL", spec.environment)) {
     process::SetEnvironment("TF_CPP_MIN_LOG_LEVEL", "1", &spec.environment);  // warnings
   }
-  // tcmalloc gives no memory back between steps: the next one takes it again.
+  // tcmalloc must return no memory between steps, since the next step needs it again.
   if (!process::FindEnvironment("TCMALLOC_RELEASE_RATE", spec.environment)) {
     process::SetEnvironment("TCMALLOC_RELEASE_RATE", "0", &spec.environment);
   }
@@ -95,7 +95,8 @@ absl::Status HostProcess::Spawn() {
   }
   socket_.Reset(ends[0]);
   const process::Descriptor theirs(ends[1]);
-  // The host waits by reading the one; here it is polled, with a deadline and the socket beside it.
+  // The host waits by reading its eventfd. Here the other eventfd is polled, with a deadline and
+  // with the socket beside it.
   requests_.Reset(eventfd(0, EFD_CLOEXEC));
   answers_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!requests_.valid() || !answers_.valid()) {
@@ -127,7 +128,7 @@ HostProcess::Outcome HostProcess::Begin() {
   Outcome outcome = Prepare();
   if (outcome.status.ok() && spec_.one_core && !core_) core_ = process::CoreClaim::Take();
   if (outcome.status.ok() && core_ && !core_->Bind(child_->pid())) core_.reset();
-  // One that could not be made ready is of no use to the next request.
+  // A function that could not be made ready is of no use to the next request.
   if (!outcome.status.ok()) child_.reset();
   return outcome;
 }
@@ -194,7 +195,7 @@ HostProcess::Waited HostProcess::Wait(double seconds) {
   const int fds[] = {answers_.get(), socket_.get()};
   while (process::PollReadable(fds, 2, deadline)) {
     if (read(answers_.get(), &count, sizeof count) == sizeof count) return Waited::kAnswered;
-    // Nothing ever comes through the socket but its end.
+    // Nothing but its end ever comes through the socket.
     pollfd socket = {.fd = socket_.get(), .events = POLLIN, .revents = 0};
     if (poll(&socket, 1, 0) > 0) return Waited::kGone;
   }
@@ -233,7 +234,8 @@ HostProcess::Outcome HostProcess::Ask(RequestKind kind, double seconds) {
 }
 
 HostProcess::Outcome HostProcess::Lose(std::string_view what, bool hung) {
-  // What hangs, or has closed its end only, shall not stay; what has ended is not harmed.
+  // A host that hangs, or that has only closed its end, must not stay; one that has ended is not
+  // harmed.
   if (hung) child_->SignalGroup(SIGKILL).IgnoreError();
   absl::StatusOr<process::ExitInfo> exit = child_->Wait(kEndSeconds);
   const pid_t pid = child_->pid();

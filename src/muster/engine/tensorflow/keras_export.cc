@@ -193,7 +193,7 @@ void ReadMetrics(JsonFields& parent, KerasExport* model) {
   });
 }
 
-// slot_000, slot_001, ... in that order.
+// The slots are slot_000, slot_001 and so on, in this order.
 void ReadSlots(JsonFields& optimizer, KerasExport* model) {
   ReadList(optimizer, "slots", [&](JsonFields& fields) {
     const size_t number = model->slots.size();
@@ -293,7 +293,7 @@ absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::s
   const Json& signatures = fields.Object("signatures");
   MUSTER_RETURN_IF_ERROR(fields.status());
   MUSTER_RETURN_IF_ERROR(ReadSignatures(signatures, StrCat(where, ".signatures"), &model));
-  // Exports that do not say so: a loss that is a sum takes no denominator.
+  // In older exports, which do not say it, a loss that is a sum takes no denominator.
   const auto& inputs = model.Find("step")->inputs;
   const bool is_mean = std::ranges::any_of(
       inputs, [](const KerasPort& port) { return port.role == KerasPort::Role::kDenominator; });

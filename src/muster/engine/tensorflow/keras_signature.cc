@@ -36,7 +36,7 @@ int GetPlace(const std::vector<Named>& all, std::string_view name) {
   return found == all.end() ? -1 : static_cast<int>(found - all.begin());
 }
 
-// All states of all metrics count from 0.
+// The states of all metrics are numbered together, from 0.
 int MetricState(const KerasExport& model, std::string_view name) {
   int number = 0;
   for (const KerasMetric& metric : model.metrics) {
@@ -58,7 +58,8 @@ std::optional<std::string_view> ConsumePrefix(std::string_view prefix, std::stri
   return name.starts_with(prefix) ? std::optional(name.substr(prefix.size())) : std::nullopt;
 }
 
-// In a signature of the optimizer. Variables are those that are trained.
+// Finds the meaning of a name in a signature of the optimizer. Its variables are those that are
+// trained.
 std::optional<Match> MatchUpdate(const KerasExport& model, std::string_view name, bool input) {
   const auto match = [&](Role role, std::string_view digits) {
     return Match{
@@ -190,7 +191,7 @@ absl::Status CheckStep(const KerasExport& model, const std::string& where) {
   return absl::OkStatus();
 }
 
-// What the optimizer is said to be must be there.
+// The signature must have all that the manifest says of the optimizer.
 absl::Status CheckUpdate(const KerasExport& model, const std::string& where) {
   const auto refuse = [&](std::string_view signature, std::string_view what) {
     return absl::InvalidArgumentError(
@@ -232,7 +233,7 @@ absl::Status ReadSignatures(const formats::Json& json, const std::string& where,
                                        input ? &signature.inputs : &signature.outputs));
     }
     MUSTER_RETURN_IF_ERROR(fields.status());
-    // A trainer may have no more of a table than the rows of its batch.
+    // A trainer may have only those rows of a table that its batch names.
     const bool reads_whole = std::ranges::any_of(
         signature.inputs, [](const KerasPort& port) { return port.role == Role::kWholeTable; });
     if (reads_whole && name != "predict" && name != "evaluate") {

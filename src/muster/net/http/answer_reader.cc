@@ -19,7 +19,7 @@ constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::string_view kTransferEncoding = "Transfer-Encoding";
 constexpr size_t kMaxLineBytes = size_t{4} << 10;
 
-// "chunked" and nothing else: a body in another coding could not be read.
+// Accepts "chunked" and nothing else: a body in another coding could not be read.
 bool IsChunkedOnly(const HttpFields& fields) {
   const auto codings = std::count_if(fields.begin(), fields.end(), [](const HttpField& field) {
     return absl::EqualsIgnoreCase(field.name, ToAbsl(kTransferEncoding));
@@ -149,7 +149,7 @@ void HttpAnswerReader::ParseHeader() {
   if (fault_.ok() && receiver_.head) fault_ = receiver_.head(head_);
 }
 
-// Where the body ends, by RFC 9112, 6.3.
+// Finds where the body ends, by RFC 9112, 6.3.
 void HttpAnswerReader::FindBody(std::optional<uint64_t> size) {
   if (to_head_ || head_.status == 204 || head_.status == 304) {
     part_ = Part::kDone;

@@ -20,7 +20,7 @@ bool IsBearerCharacter(char c) {
          std::string_view("-._~+/=").find(c) != std::string_view::npos;
 }
 
-// Without the white space around it.
+// Returns the token without the white space around it.
 absl::StatusOr<std::string_view> CheckBearer(std::string_view text, std::string_view where) {
   const std::string_view token = ToStd(absl::StripAsciiWhitespace(ToAbsl(text)));
   if (!token.empty() && token.size() <= kMaxBearerBytes &&

@@ -16,7 +16,7 @@ bool IsPlainGet(const HttpRequestReader& request) {
   return request.method() == "GET" && !request.has_body();
 }
 
-// A target without the parameters named token, and the value of the last of them.
+// A target without the parameters named token, and the value of the last such parameter.
 struct SplitTarget {
   std::string rest;
   std::string_view key;
@@ -59,7 +59,7 @@ bool BrowserAccess::MayRead(const HttpRequestReader& request) const {
 }
 
 std::optional<HttpResponse> BrowserAccess::Redirect(const HttpRequestReader& request) const {
-  // "//host/..." would lead to another host.
+  // A target "//host/..." would lead to another host.
   if (!IsPlainGet(request) || request.target().starts_with("//")) return std::nullopt;
   const SplitTarget split = SplitKey(request.target());
   if (!key_.Matches(split.key)) return std::nullopt;

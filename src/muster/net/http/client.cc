@@ -68,7 +68,8 @@ absl::StatusOr<std::string> HttpClient::Exchange(std::string_view method, std::s
                                                  const Json& body, double seconds) {
   const std::string what = StrCat(method, " ", state_->url.base, target);
   HttpCall call = {.method = std::string(method), .target = std::string(target)};
-  // Otherwise the exchange refuses them, and a message that repeats them might have line breaks.
+  // The exchange refuses texts that cannot be sent. Its message must not repeat them, since they
+  // may have line breaks.
   if (internal::IsSendable(method) && internal::IsSendable(target)) call.what = what;
   if (!body.is_null()) {
     call.body = MakeTextBody(body.dump(-1, ' ', false, Json::error_handler_t::replace));

@@ -112,7 +112,7 @@ absl::Status HttpClientConnection::SendAndRead(HttpRequestWriter& request, HttpA
   }
 }
 
-// Until the read or the write in progress ended.
+// Waits until the read or the write in progress has ended.
 absl::Status HttpClientConnection::Wait(const HttpAnswerReader& reader,
                                         const CallDeadlines& deadlines) {
   ended_one_ = false;
@@ -127,7 +127,8 @@ absl::Status HttpClientConnection::Wait(const HttpAnswerReader& reader,
   return absl::Status(waited.code(), StrCat(why, ": ", reader.Progress()));
 }
 
-// After a write that failed the answer is still read: the server may have refused the rest.
+// After a write that failed the answer is still read: the server may have refused the rest of the
+// request.
 absl::Status HttpClientConnection::SendNext(HttpRequestWriter& request) {
   if (write_.error) {
     sending_ = Sending::kBroken;

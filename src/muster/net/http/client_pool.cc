@@ -42,7 +42,7 @@ absl::StatusOr<ClientPool::Lease> ClientPool::Take(const HttpUrl& url, SteadyTim
   }
 }
 
-// An open connection to there, or a closed one, or a new one, or one that was open to another
+// Returns an open connection to the server, a closed or a new one, or one that was open to another
 // server; null if all are in use.
 PooledConnection* ClientPool::FindFree(const std::string& origin) {
   if (PooledConnection* const open = FindOpen(origin); open != nullptr) return open;
@@ -55,7 +55,8 @@ PooledConnection* ClientPool::FindFree(const std::string& origin) {
   return other;
 }
 
-// The one that was used last. Those that their server closed are closed here, too.
+// Returns the connection that was used last. Connections that their server has closed are closed
+// here, too.
 PooledConnection* ClientPool::FindOpen(const std::string& origin) {
   PooledConnection* found = nullptr;
   for (const auto& one : connections_) {

@@ -132,7 +132,7 @@ TEST(HttpClientWireTest, ANewConnectionThatBreaksIsNotMadeAnew) {
   EXPECT_TRUE(absl::IsUnavailable(answer.status())) << answer.status();
 }
 
-TEST(HttpClientWireTest, BytesBehindAnAnswerAreNoAnswerToTheNextRequest) {
+TEST(HttpClientWireTest, BytesAfterAnAnswerAreNoAnswerToTheNextRequest) {
   const std::string eight = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n8";
   const auto says_more = [&](const RawPeer& peer) {
     ScriptedServer::Answer(kSeven + eight)(peer);

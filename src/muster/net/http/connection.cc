@@ -63,7 +63,8 @@ void HttpConnection::Stop() {
   }
 }
 
-// A timer that was rearmed may already have its handler in the queue: the count tells.
+// A timer that was rearmed may already have its old handler in the queue; the count tells them
+// apart.
 void HttpConnection::Arm(double seconds, std::function<void()> expired) {
   deadline_.expires_after(Nanoseconds(seconds));
   deadline_.async_wait([weak = weak_from_this(), armed = ++armed_,
@@ -133,7 +134,8 @@ bool HttpConnection::JudgeHeader() {
     }
   }
   if (plan_->refusal) {
-    // HEAD's answers have no body, and ours has one: what follows it would be misread.
+    // An answer to HEAD has no body, and this one has one: the bytes of it would be taken for the
+    // next answer.
     const bool keep_alive = !plan_->is_stranger && !reader_->has_body() && reader_->keep_alive() &&
                             reader_->method() != "HEAD";
     Write(*plan_->refusal, keep_alive);
@@ -167,7 +169,7 @@ void HttpConnection::Dispatch() {
   if (reply && !reply->over()) WatchForEnd();
 }
 
-// A peer that went away while its request waits is noticed; one that already sends its next request
+// A peer that closes while its request waits is noticed. A peer that already sends its next request
 // is not watched.
 void HttpConnection::WatchForEnd() {
   stream_->WaitReadable([weak = weak_from_this(), number = number_](bool ok) {
@@ -209,7 +211,7 @@ void HttpConnection::Write(const HttpResponse& response, bool keep_alive) {
                  });
 }
 
-// Closing with bytes unread would reset the connection and might take the answer with it.
+// Closing a connection with unread bytes would reset it, and the answer might be lost with it.
 void HttpConnection::Linger() {
   stream_->ShutdownSend();
   buffer_ = std::string();

@@ -59,8 +59,8 @@ absl::StatusOr<Endpoints> GetEndpoints(ClientLoop& loop, const HttpUrl& url, Ste
   return AskForName(loop, url, deadline);
 }
 
-// Looking for a port of its own for a connection to a port where nobody listens, the system may
-// choose that very port, and the socket is then connected to itself.
+// When it looks for a port for this end of a connection to a port on which nobody listens, the
+// system may choose that very port: the socket is then connected to itself.
 bool ConnectedToItself(const tcp::socket& socket) {
   error_code here_error, there_error;
   const tcp::endpoint here = socket.local_endpoint(here_error);

@@ -44,7 +44,7 @@ std::string GetName(const HttpUrl& url, const HttpCall& call) {
 struct HttpExchange::State {
   State(HttpExchangeOptions with, HttpUrl to) : options(std::move(with)), url(std::move(to)) {}
 
-  // Throws where descriptors, threads or memory run out.
+  // Throws if there are no descriptors, threads or memory left.
   absl::StatusOr<HttpAnswerHead> TrySend(const HttpCall& call, const HttpReceiver& receiver,
                                          const HttpTimeouts& timeouts);
   absl::StatusOr<HttpAnswerHead> SendOn(HttpClientConnection& connection, const HttpCall& call,
@@ -58,7 +58,7 @@ struct HttpExchange::State {
   std::set<ClientLoop*> active = {};  // of the calls in progress; guarded by mutex
 };
 
-// While it lives, Cancel() reaches the loop.
+// While this object lives, Cancel() reaches the loop.
 class HttpExchange::ActiveCall {
  public:
   ActiveCall(State* state, ClientLoop* loop) : state_(state), loop_(loop) {
@@ -87,7 +87,7 @@ absl::StatusOr<HttpAnswerHead> HttpExchange::State::TrySend(const HttpCall& call
   MUSTER_ASSIGN_OR_RETURN(
       std::string head,
       internal::MakeRequestHead(url, call, options.token ? &*options.token : nullptr));
-  // It wipes the head; its last use is before the connection is given back.
+  // The call wipes the head, which is not used after the connection is given back.
   HttpRequestWriter request(std::move(head), call.body.get());
   MUSTER_ASSIGN_OR_RETURN(const ClientPool::Lease lease,
                           options.pool->connections().Take(url, deadlines.Next(), cancelled));
@@ -112,7 +112,7 @@ absl::StatusOr<HttpAnswerHead> HttpExchange::State::SendOn(
     HttpAnswerReader answer(call.method == "HEAD", receiver);
     const absl::Status status = connection.Exchange(request, answer, deadlines);
     if (status.ok()) return std::move(answer.head());
-    // The server may have ended a kept connection while the request was on its way.
+    // The server may have closed a kept connection while the request was on its way.
     const bool broke_early =
         kept && absl::IsUnavailable(status) && !answer.started() && !request.failed();
     if (!broke_early || !call.may_be_repeated || !request.Restart()) return status;

@@ -45,7 +45,7 @@ int ToHttpStatus(absl::StatusCode code) {
   return 500;
 }
 
-// Of answers that are not ours: a proxy's, another program's.
+// The status of an answer that is not Muster's, but that of a proxy or another program.
 absl::StatusCode CodeOfHttpStatus(int http_status) {
   for (const CodeRow& row : kCodes) {
     if (row.http_status == http_status) return row.code;
@@ -153,7 +153,7 @@ std::string SerializeResponse(const HttpResponse& response, bool keep_alive) {
 }
 
 HttpResponse JsonResponse(const Json& body, int status) {
-  // Bytes that are no UTF-8 (a program's last lines) must not become an exception.
+  // Bytes that are no UTF-8, such as a program's last lines, must not become an exception.
   return {.status = status,
           .body = body.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"};
 }

@@ -14,7 +14,7 @@ constexpr size_t kHeaderBytes = size_t{8} << 10;
 constexpr size_t kConnections = 64;
 constexpr double kIdleSeconds = 20;  // a Prometheus asks each 15 s
 
-// One thread: the server's.
+// A response that is kept for a moment. Only the server's one thread uses it.
 class Cached {
  public:
   explicit Cached(std::function<HttpResponse()> make) : make_(std::move(make)) {}

@@ -13,7 +13,7 @@
 namespace muster::net::internal {
 namespace {
 
-// They say where a message ends and what becomes of its connection.
+// These fields say where a message ends and what becomes of its connection.
 constexpr std::array<std::string_view, 11> kOwnFields = {"Host",
                                                          "Content-Length",
                                                          "Transfer-Encoding",
@@ -31,7 +31,7 @@ bool IsMethod(std::string_view method) {
          std::all_of(method.begin(), method.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
-// RFC 9110, 5.6.2: token.
+// Whether it is a token by RFC 9110, 5.6.2.
 bool IsFieldName(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
@@ -101,7 +101,7 @@ absl::StatusOr<std::string> MakeRequestHead(const HttpUrl& url, const HttpCall& 
   constexpr std::string_view kScheme = "Authorization: Bearer ";
   MUSTER_ASSIGN_OR_RETURN(std::string text, token->Read());
   const absl::Cleanup wipe = [&] { OPENSSL_cleanse(text.data(), text.size()); };
-  // No growing after it: that would leave a copy of the token.
+  // After this the text must not grow: that would leave a copy of the token in memory.
   head.reserve(head.size() + kScheme.size() + text.size() + 4);
   head.append(kScheme).append(text).append("\r\n\r\n");
   return head;

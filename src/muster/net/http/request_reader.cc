@@ -59,7 +59,7 @@ size_t HttpRequestReader::Put(std::string_view bytes) {
   return taken;
 }
 
-// Beast holds its limit against the bytes of one call; a header may come in many.
+// Beast compares its limit with the bytes of one call, but a header may come in many calls.
 void HttpRequestReader::CountHeader(size_t taken, size_t waiting) {
   header_taken_ += taken;
   if (header_taken_ + waiting > limits_.header_bytes) {

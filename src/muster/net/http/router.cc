@@ -47,7 +47,7 @@ bool HttpRouter::Matches(const Route& route, const std::vector<std::string>& seg
                     });
 }
 
-// Of two routes that match the same path: the first difference decides.
+// Of two routes that match the same path the first difference between them decides.
 bool HttpRouter::MoreExact(const Route& a, const Route& b) {
   for (size_t i = 0; i < a.segments.size(); ++i) {
     if (a.segments[i].is_parameter != b.segments[i].is_parameter) return b.segments[i].is_parameter;

@@ -19,7 +19,7 @@ constexpr int kAcceptsAtOnce = 64;  // then other work gets its turn
 constexpr auto kStopGrace = std::chrono::seconds(1);
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
-// The name in a Host field, without port and brackets.
+// Returns the name in a Host field, without port and brackets.
 std::string_view HostName(std::string_view field) {
   if (!field.empty() && field.front() == '[') return field.substr(1, field.find(']') - 1);
   return field.substr(0, field.find(':'));
@@ -175,7 +175,7 @@ HttpResponse ServerState::WrongToken() {
   return response;
 }
 
-// Whose request it is, and the refusal if it is answered by none of the routes.
+// Finds whose request it is, and refuses a request for which there is no route.
 RequestPlan ServerState::JudgeSender(const HttpRequestReader& reader) {
   RequestPlan plan;
   if (options.open) {  // all are strangers, and stay so
@@ -197,8 +197,8 @@ RequestPlan ServerState::JudgeSender(const HttpRequestReader& reader) {
     }
     plan.refusal = WrongToken();
   } else if (!NamesLoopback(reader.Field("Host")) || !reader.Field("Origin").empty()) {
-    // Without a token a web page in this machine's browser is the stranger: it reaches loopback,
-    // but under another name (DNS rebinding) or with an Origin.
+    // Without a token, a web page in a browser of this machine is the stranger to keep out: it
+    // reaches loopback, but under another name (DNS rebinding) or with an Origin.
     plan.refusal = ErrorResponse(absl::PermissionDeniedError(
         "this server has no token and answers only programs of its own machine that call it by "
         "127.0.0.1, ::1 or localhost, and no web pages"));

@@ -36,7 +36,7 @@ struct OpensslDelete {
 template <typename T>
 using Owned = std::unique_ptr<T, OpensslDelete>;
 
-// OpenSSL's queue of errors may quote what it was given, so none of it goes into the message.
+// OpenSSL's queue of errors may quote its input, so none of it goes into the message.
 absl::Status OpensslError(std::string_view what) {
   ERR_clear_error();
   return absl::InternalError(StrCat("make a certificate: OpenSSL fails at ", what));
@@ -87,8 +87,8 @@ bool IsDnsName(const std::string& host) {
          });
 }
 
-// As OpenSSL's configuration writes it; the characters of a host are checked, so that none can add
-// another.
+// Written as in OpenSSL's configuration. The characters of a host are checked, so that no host can
+// add another one.
 absl::StatusOr<std::string> AlternativeNames(const std::vector<std::string>& hosts) {
   std::string names;
   for (const std::string& host : hosts) {
@@ -151,7 +151,7 @@ struct Authority {
   Owned<EVP_PKEY> key = {};
 };
 
-// An encrypted key is not asked for its password on the terminal.
+// Gives no password, so that an encrypted key is refused and nothing is asked on the terminal.
 int NoPassword(char*, int, int, void*) { return 0; }
 
 absl::StatusOr<Authority> ParseAuthority(const Credentials& credentials) {
@@ -180,7 +180,7 @@ absl::StatusOr<Credentials> MakeAuthority(const std::string& name, int days) {
   if (!key) return OpensslError("a key");
   MUSTER_ASSIGN_OR_RETURN(const Owned<X509> made, NewCertificate(name, days, key.get()));
   X509* certificate = made.get();
-  // A certificate of the job's own name must not look as if it had signed itself.
+  // A certificate of the job's own name must not look as if it were self-signed.
   if (!AddName(certificate, "OU", "authority")) return OpensslError("the authority's name");
   MUSTER_RETURN_IF_ERROR(
       AddExtension(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE,pathlen:0"));

@@ -1,4 +1,4 @@
-// Whether certificates will do, before a job is started with them.
+// Checks that certificates can be used, before a job is started with them.
 #include <arpa/inet.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -21,7 +21,7 @@ using KeyRef = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY, EVP_PKEY_free>>;
 using StoreRef = std::unique_ptr<X509_STORE, FreeWith<X509_STORE, X509_STORE_free>>;
 using CheckRef = std::unique_ptr<X509_STORE_CTX, FreeWith<X509_STORE_CTX, X509_STORE_CTX_free>>;
 
-// An encrypted key is not asked for its password on the terminal.
+// Gives no password, so that an encrypted key is refused and nothing is asked on the terminal.
 int RefusePassword(char*, int, int, void*) { return 0; }
 
 template <typename Read>

@@ -13,12 +13,12 @@ namespace {
 using process::Deadline;
 
 constexpr double kYear = 365.0 * 24 * 3600;
-// After a failure to accept (no descriptors are left), until it is tried again.
+// The time after a failure to accept (when no descriptors are left) until the next try.
 constexpr double kPauseSeconds = 0.1;
 
 }  // namespace
 
-// One connection on its way in.
+// A connection that has been accepted and whose handshake is not done.
 struct Acceptor::Pending {
   std::unique_ptr<Interrupt> interrupt;
   std::atomic<bool> done = false;

@@ -16,7 +16,7 @@ namespace {
 using process::Deadline;
 
 constexpr int kDefaultSpinMicros = 150;
-// Between two looks at the clock while bytes keep moving.
+// The time between two looks at the clock while bytes keep moving.
 constexpr int kStepsBetweenClocks = 64;
 
 ChannelOptions WithChecksums(ChannelOptions options, const Stream& stream) {
@@ -50,7 +50,7 @@ class ExchangeLoop {
     const absl::Status status = Loop(step);
     if (status.ok()) return status;
     if (to_ != nullptr) to_->writer_.Abandon();
-    // Where nothing moved the call may be made again; a peer that is gone stays gone.
+    // If nothing moved, the call may be made again; a peer that has closed stays closed.
     if (moved_ || gone_) {
       if (to_ != nullptr) Break(to_, status);
       if (from_ != nullptr) Break(from_, status);
@@ -136,7 +136,7 @@ absl::Status ExchangeLoop::Sleep() {
   return status;
 }
 
-// To or from whom.
+// The peer that is named in errors: the one to which or from which bytes move.
 absl::Status ExchangeLoop::LinkBroken(const absl::Status& why) {
   gone_ = true;
   const auto is_broken = [](const Channel& channel) {
@@ -163,7 +163,7 @@ absl::Status ExchangeLoop::Late() const {
   return absl::DeadlineExceededError(text);
 }
 
-// The peer that closed may have said why before: that is what counts.
+// A peer that has closed may have said why before; then that is the error.
 absl::Status ExchangeLoop::SendFailed(const absl::Status& why) {
   gone_ = true;
   if (to_->broken_.ok()) {

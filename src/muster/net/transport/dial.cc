@@ -21,7 +21,7 @@ namespace {
 using process::Deadline;
 using process::Descriptor;
 
-// Between attempts: nothing announces that a peer has begun to listen.
+// The time between attempts: nothing announces that a peer has begun to listen.
 constexpr double kFirstPause = 0.005, kLongestPause = 0.2;
 
 bool MayPass(int error) {
@@ -42,8 +42,8 @@ bool MayPass(int error) {
   }
 }
 
-// Looking for a port of its own for a connection to a port where nobody listens, the system may
-// choose that very port, and the socket is then connected to itself.
+// When it looks for a port for this end of a connection to a port on which nobody listens, the
+// system may choose that very port: the socket is then connected to itself.
 bool ConnectedToItself(int fd) {
   SocketAddress here, there;
   here.size = there.size = sizeof here.storage;
@@ -52,7 +52,7 @@ bool ConnectedToItself(int fd) {
          here.size == there.size && std::memcmp(&here.storage, &there.storage, here.size) == 0;
 }
 
-// 0 or errno of this attempt; a status when the waiting ended.
+// Returns 0 or the errno of this attempt; a status if the wait has ended.
 absl::StatusOr<int> Connect(int fd, const SocketAddress& address, Deadline deadline,
                             const Interrupt& interrupt) {
   if (connect(fd, address.get(), address.size) != 0) {
@@ -78,8 +78,8 @@ absl::StatusOr<std::vector<SocketAddress>> GetTargets(const Address& address,
   return options.resolve ? options.resolve(address) : ResolveTcp(address);
 }
 
-// Each of a name's addresses has its share of the time, so that one which swallows packets leaves
-// some to the others and to looking the name up again.
+// Each address of a name has a share of the time, so that an address that swallows packets leaves
+// some to the others and to looking up the name again.
 Deadline GetShare(Deadline deadline, size_t targets, const DialOptions& options) {
   const double left = deadline.PollMillis() / 1000.0;
   return Deadline::After(std::min(left / static_cast<double>(targets), options.connect_seconds));
@@ -121,7 +121,7 @@ absl::Status Rest(double seconds, Deadline deadline, const Interrupt& interrupt)
   return interrupt.is_set() ? status : absl::OkStatus();
 }
 
-// Anybody on the machine may listen on an abstract name.
+// Any user of the machine may listen on an abstract name.
 absl::StatusOr<Descriptor> CheckOwner(const Address& address, Descriptor socket) {
   if (!address.is_abstract() || PeerIsOurs(socket.get())) return socket;
   return absl::PermissionDeniedError("another user's process listens there");

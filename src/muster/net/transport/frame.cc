@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "fields are copied as 
 constexpr uint32_t kFrameMagic = 0x3146554d;  // "MUF1"
 constexpr uint16_t kKnownFlags = kFrameMore | kFrameChecksum;
 
-// The bytes of a header, as docs/formats/frames.md has them.
+// The bytes of a header, as docs/formats/frames.md describes them.
 struct Wire {
   uint32_t magic = 0;
   uint16_t type = 0;

@@ -24,7 +24,7 @@ struct Incoming {
   std::string_view body() const { return std::string_view(bytes).substr(kEnvelopeBytes); }
 };
 
-// One side's handshake: what it sends and reads, under one deadline.
+// One side of the handshake: the messages that it sends and reads, under one deadline.
 class Conversation {
  public:
   Conversation(Stream* stream, const Identity* self, Deadline deadline, const Interrupt* interrupt)
@@ -33,7 +33,7 @@ class Conversation {
   absl::Status Send(std::string_view bytes);
   // UNAVAILABLE and so on; a refusal that came instead is returned as the peer's status.
   absl::StatusOr<Incoming> Receive(HandshakeKind expected);
-  // Tells the peer, as far as that goes now, and returns `why`.
+  // Tells the peer, if that is possible now, and returns `why`.
   absl::Status Refuse(const absl::Status& why) {
     Send(EncodeVerdict(why)).IgnoreError();
     return why;

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kHandshakeMagic = "MUSTRNET";
 constexpr uint32_t kWantsChecksums = 1;  // a hello's flag
 
-// Fixed numbers are little-endian, as they lie (frame.cc asserts it).
+// Numbers of a fixed size are little-endian, as they are in memory (frame.cc asserts that).
 template <typename Number>
 void Put(std::string* to, Number number) {
   to->append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -26,7 +26,7 @@ void PutName(std::string* to, std::string_view name) {
   to->append(name);
 }
 
-// A length of at most `most`, in one byte, and that many bytes.
+// A length of at most `most`, in one byte, and then that many bytes.
 bool ReadName(ByteReader& reader, size_t most, std::string* name) {
   uint8_t size = 0;
   std::string_view bytes;

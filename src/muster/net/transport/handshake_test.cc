@@ -81,7 +81,7 @@ TEST_F(HandshakeTest, EachSideLearnsWhoTheOtherIs) {
 
 // A reader of frames takes whole floats, and a ring of shared memory ends somewhere: were a message
 // to lie across its end by one byte, neither side would ever continue.
-TEST_F(HandshakeTest, MessagesBehindItAreAlignedHoweverLongTheNamesWere) {
+TEST_F(HandshakeTest, MessagesAfterItAreAlignedHoweverLongTheNamesWere) {
   constexpr size_t kBytes = size_t{3} << 20;
   const std::vector<std::byte> message(kBytes, std::byte{7});
   for (const auto kind :

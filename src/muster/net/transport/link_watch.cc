@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kNothingCame[] = "neither data nor keep-alives";
 constexpr int kKeepAliveSeconds = 1;  // until the first, and between two
-// Probes without an answer: one may just have been sent.
+// The number of probes without an answer: one probe may just have been sent.
 constexpr int kUnanswered = 2;
 constexpr int kSystemsProbes = 3;  // more than the timeout's
 
@@ -49,7 +49,7 @@ void SetStallTimeout(int socket, int seconds) {
   if (!IsTcp(socket)) return;
   if (seconds == 0 && Get(socket, SOL_SOCKET, SO_KEEPALIVE, &has) && has != 0) return;
   if (seconds == 0) seconds = kDefaultStallSeconds;
-  // The system itself ends an idle connection after the last of so many: where nobody looks.
+  // Where no thread looks, the system ends an idle connection after this many probes.
   const int count = std::clamp(seconds, kMinStallSeconds, kMaxStallSeconds) + kSystemsProbes;
   const int on = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepAliveSeconds, sizeof kKeepAliveSeconds);

@@ -70,7 +70,7 @@ absl::StatusOr<Descriptor> ListenUnix(const Address& address) {
     unlink(address.path.c_str());
     failed = bind(fd.get(), bound.get(), bound.size);
   }
-  // Before listen(): until then nobody can connect.
+  // This is done before listen(): until then nobody can connect.
   if (failed != 0 || chmod(address.path.c_str(), kOwnerOnly) != 0 ||
       listen(fd.get(), kBacklog) != 0) {
     return ErrnoStatus(errno, where);
@@ -78,7 +78,7 @@ absl::StatusOr<Descriptor> ListenUnix(const Address& address) {
   return fd;
 }
 
-// The numbers of the address, or what a name stands for.
+// Returns the numeric address, or those for which a name stands.
 absl::StatusOr<internal::Listener> ListenTcp(const Address& address) {
   if (internal::ParseAddress(address.host).ok()) {
     return internal::ListenOn(address.host, address.port);
@@ -150,7 +150,7 @@ absl::StatusOr<Accepted> Listener::Accept(Deadline deadline, const Interrupt& in
       error = errno;
       if (fd.valid()) peer = UnixPeer(fd.get(), address_);
     }
-    // A file's mode keeps other users out; an abstract name has none.
+    // The mode of a file keeps other users out; an abstract name has no mode.
     if (fd.valid() && address_.is_abstract() && !PeerIsOurs(fd.get())) continue;
     if (fd.valid()) return Accepted{.socket = std::move(fd), .peer = std::move(peer)};
     if (error == EINTR || error == ECONNABORTED) continue;

@@ -42,7 +42,7 @@ absl::StatusOr<std::byte> FirstByte(Stream& stream, Deadline deadline, const Int
   }
 }
 
-// Tells the peer, as far as that goes now.
+// Tells the peer, if that is possible now.
 absl::Status Refuse(Stream& stream, const absl::Status& why) {
   const std::string verdict = EncodeVerdict(why);
   const ConstBytes piece = std::as_bytes(std::span(verdict));

@@ -4,7 +4,7 @@ namespace muster::net::transport {
 namespace {
 
 constexpr int64_t kAlwaysSaid = 5;
-// Hosts beyond so many are counted as one.
+// Beyond this many hosts, all others are counted as one.
 constexpr size_t kMaxKinds = 64;
 constexpr char kOthers[] = "other hosts";
 

@@ -63,7 +63,7 @@ absl::Status SendMemory(int socket, int memory, size_t ring_bytes, const std::st
   return PeerGone(sent < 0 ? errno : EPIPE, peer, "hand over shared memory");
 }
 
-// The descriptor that came with a complete introduction, or none.
+// Returns the descriptor that came with a complete introduction, or none.
 struct Offered {
   Introduction introduction;
   process::Descriptor memory;
@@ -106,7 +106,7 @@ class SharedMemoryStream::Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory() { munmap(at_, MemoryBytes(ring_bytes_)); }
 
-  // Ring 0 is the dialing side's to write.
+  // The dialing side writes to ring 0.
   RingControl* control(int ring) const { return reinterpret_cast<RingControl*>(at_) + ring; }
   std::byte* data(int ring) const { return at_ + kControlBytes + ring * ring_bytes_; }
   size_t ring_bytes() const { return ring_bytes_; }
@@ -128,7 +128,8 @@ absl::StatusOr<std::unique_ptr<SharedMemoryStream>> SharedMemoryStream::Offer(
   MUSTER_RETURN_IF_ERROR(MakeNonBlocking(socket.get(), peer));
   const size_t bytes = MemoryBytes(options.ring_bytes);
   const process::Descriptor memory(memfd_create("muster-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  // Taken now: a page that is missing later would end the process that touches it.
+  // The pages are allocated now: a page that is missing later would end the process that touches
+  // it.
   if (!memory.valid() || ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0 ||
       fallocate(memory.get(), 0, 0, static_cast<off_t>(bytes)) != 0 ||
       fcntl(memory.get(), F_ADD_SEALS, kSeals) != 0) {
@@ -180,7 +181,7 @@ absl::Status SharedMemoryStream::Gone() const {
 void SharedMemoryStream::RingBell() {
   bell_ = false;
   const char any = 0;
-  // A socket that is full of bells will wake the sleeper without this one.
+  // A socket that is full of bells will wake the sleeper even without this one.
   const ssize_t rung = send(socket_.get(), &any, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (rung < 0 && errno != EAGAIN && errno != EINTR) gone_ = true;
 }
@@ -197,7 +198,7 @@ absl::StatusOr<ConstBytes> SharedMemoryStream::Peek() {
   if (!socket_.valid()) return Gone();
   absl::StatusOr<ConstBytes> there = reader_.Peek();
   if (!there.ok()) return Annotate(there.status(), peer());
-  // Everything was written before the socket hung up, and the ring was asked after it.
+  // The peer wrote everything before the socket hung up, and the ring was read after that.
   if (gone_ && there->size() <= shown_) return Gone();
   shown_ = there->size();
   return there;

@@ -9,7 +9,7 @@ namespace {
 // So much is copied before the reader may see it: small enough that both work at once, large enough
 // that the lines with the positions seldom travel.
 constexpr size_t kSliceBytes = size_t{32} << 10;
-// What Peek has left when it looks for more.
+// The bytes that Peek has left when it looks for more.
 constexpr size_t kWorthALook = 8;
 
 static_assert(std::atomic_ref<uint64_t>::is_always_lock_free &&
@@ -77,7 +77,8 @@ void RingWriter::Disarm() { Awake(&control_->writer_sleeps); }
 absl::StatusOr<ConstBytes> RingReader::Peek() {
   if (written_ - read_ < kWorthALook) {
     const uint64_t written = std::atomic_ref(control_->written).load(std::memory_order_acquire);
-    // Backwards or further than the ring is long: as unsigned numbers both are too far.
+    // The position went backwards or further than the ring is long; as unsigned numbers, both are
+    // too far.
     if (written - read_ > capacity_ || written - read_ < written_ - read_) {
       return absl::DataLossError(StrCat("shared memory: the writer's position is ", written,
                                         ", which is not within ", capacity_, " bytes of ",

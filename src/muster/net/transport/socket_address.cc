@@ -12,7 +12,7 @@
 namespace muster::net::transport {
 namespace {
 
-// Of an IP address without its port; an IPv4 one as IPv6 writes it. Not of other families.
+// Returns an IP address without its port; an IPv4 one as IPv6 writes it. Other families have none.
 in6_addr GetHost(const SocketAddress& address) {
   in6_addr host = {};
   if (address.family() == AF_INET6) {

@@ -17,9 +17,10 @@ namespace muster::net::transport {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{256} << 10;
-// Less is read through the buffer: a call for each would cost more than the copy.
+// A smaller read goes through the buffer: a call for each would cost more than the copy.
 constexpr size_t kDirectBytes = size_t{8} << 10;
-// So much of the buffer is always worth a call; less of it is moved to the front first.
+// This much room in the buffer is worth a call; if less is left, the unread bytes are moved to the
+// front first.
 constexpr size_t kWorthACall = size_t{64} << 10;
 
 }  // namespace
@@ -90,7 +91,7 @@ absl::StatusOr<size_t> SocketStream::Receive(MutableBytes direct, MutableBytes r
   }
 }
 
-// Asks the kernel only when nothing is left but what was shown already: the caller wants more.
+// The kernel is asked only if all bytes left were shown already and the caller wants more.
 absl::StatusOr<ConstBytes> SocketStream::Peek() {
   if (buffer_.size() < 8) {
     const absl::Status got = Receive({}, buffer_.MakeRoom()).status();

@@ -7,7 +7,7 @@ namespace muster::net::transport {
 
 namespace {
 
-// Small enough that the peer has room again soon, and continues while we read the next.
+// Pieces are small, so that the peer soon has room again and continues while we read the next one.
 constexpr size_t kPieceToCopy = size_t{64} << 10;
 
 }  // namespace

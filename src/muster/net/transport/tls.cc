@@ -22,7 +22,8 @@ namespace {
 using ContextPtr = std::unique_ptr<boost::asio::ssl::context>;
 
 constexpr int kShownKeyBytes = 4;
-// The first that the accepting side knows is taken: the fastest of them is as good as the others.
+// The accepting side takes the first of these that it knows. The fastest one is in front, and is
+// as good as the others.
 constexpr char kCiphers[] =
     "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 constexpr char kAdvice[] =

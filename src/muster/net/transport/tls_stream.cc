@@ -15,11 +15,11 @@ namespace muster::net::transport {
 namespace {
 
 constexpr size_t kPlainBytes = size_t{64} << 10;
-// Less is read through the buffer.
+// A smaller read goes through the buffer.
 constexpr size_t kWorthDecryptingInPlace = size_t{8} << 10;
-// So much is read at once, so that it is still in the cache when it is used.
+// This much is read at once, so that it is still in the cache when it is used.
 constexpr size_t kMostAtOnce = size_t{64} << 10;
-// So much is sent at once, of several records.
+// This much is sent at once, in several records.
 constexpr size_t kWorthSending = size_t{64} << 10;
 constexpr std::string_view kBindingLabel = "EXPORTER-Channel-Binding";  // RFC 9266
 constexpr size_t kBindingBytes = 32;
@@ -112,7 +112,7 @@ absl::StatusOr<size_t> TlsStream::Decrypt(MutableBytes to) {
   return 0;
 }
 
-// Decrypts more only when nothing is left but what was shown already: the caller wants more.
+// More is decrypted only if all bytes left were shown already and the caller wants more.
 absl::StatusOr<ConstBytes> TlsStream::Peek() {
   if (!open_) return Closed();
   if (buffer_.size() < 8) {

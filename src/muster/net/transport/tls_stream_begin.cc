@@ -1,4 +1,4 @@
-// How a TlsStream begins: the handshake, and why there is none.
+// The beginning of a TlsStream: its handshake, and the reasons for a failed one.
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -24,7 +24,7 @@ constexpr char kSameCertificates[] =
 
 }  // namespace
 
-// Remembers whose certificate is not believed; OpenSSL forgets it.
+// Remembers the certificate that was not trusted; OpenSSL forgets it.
 int TlsStream::OnCertificate(int good, x509_store_ctx_st* check) {
   if (good == 1) return good;
   const auto* const ssl =
@@ -52,7 +52,7 @@ absl::Status TlsStream::Begin(ssl_ctx_st* context) {
   SSL_set_bio(ssl_.get(), bio, bio);
   SSL_set_app_data(ssl_.get(), this);
   SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, OnCertificate);
-  // Buffers are kept: bytes come all the time.
+  // The buffers are kept, since bytes come all the time.
   SSL_clear_mode(ssl_.get(), SSL_MODE_RELEASE_BUFFERS);
   return absl::OkStatus();
 }
@@ -139,7 +139,7 @@ absl::Status TlsStream::AwaitWelcome(Deadline deadline, const Interrupt& interru
   return absl::OkStatus();
 }
 
-// Why there is no TLS with this peer.
+// Returns why there is no TLS with this peer.
 absl::Status TlsStream::Refusal(unsigned long code) const {
   if (first_byte_ == kPlainText) {
     return absl::FailedPreconditionError(

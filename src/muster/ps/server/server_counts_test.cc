@@ -62,7 +62,7 @@ TEST_F(ServerCountsTest, ARoundIsTrainedOrDroppedAsAWhole) {
   EXPECT_EQ(pulled_.counts.left_at_end, 4);
 }
 
-TEST_F(ServerCountsTest, WhatIsTrainedAgainBehindACheckpointIsRepeated) {
+TEST_F(ServerCountsTest, WhatIsTrainedAgainAfterACheckpointIsRepeated) {
   const auto state = New(/*synchronous=*/false);
   for (int64_t batch = 0; batch < 3; ++batch) {
     ASSERT_TRUE(state->OnPush(1, MakePush(1, batch, 10)).ok());

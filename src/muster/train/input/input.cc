@@ -99,7 +99,7 @@ class Input::Producer {
   }
 
   absl::StatusOr<bool> Fill(InputBatch* batch) {
-    while (Feed* const feed = FurthestBehind()) {
+    while (Feed* const feed = LeastAdvanced()) {
       MUSTER_ASSIGN_OR_RETURN(const bool more, feed->reader->Next(&columns_));
       feed->ended = !more;
       bool is_batch = false;
@@ -124,7 +124,7 @@ class Input::Producer {
   }
 
   // The feed that has advanced least; null when all have ended.
-  Feed* FurthestBehind() {
+  Feed* LeastAdvanced() {
     Feed* found = nullptr;
     for (Feed& feed : feeds_) {
       if (!feed.ended && (found == nullptr || feed.at < found->at)) found = &feed;

@@ -237,7 +237,7 @@ TEST_F(HookTest, GlobalStepWaiterWaitsUntilTheStepOrItsLimit) {
   EXPECT_EQ(stopped->step, 0);
 }
 
-TEST_F(HookTest, FinalOpsRunBehindTheLastCheckpoint) {
+TEST_F(HookTest, FinalOpsRunAfterTheLastCheckpoint) {
   std::string checkpoint;
   TrainSpec spec = ShortTraining();
   spec.hooks = {NewFinalOps([&](Session& session) {

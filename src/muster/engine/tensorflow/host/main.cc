@@ -15,7 +15,7 @@
 namespace muster::engine::tensorflow::host {
 namespace {
 
-// Ends the process with its owner, also in the midst of a computation.
+// Ends the process when its owner ends, also in the midst of a computation.
 void EndWithOwner() {
   pollfd socket = {.fd = kSocketFd, .events = 0, .revents = 0};
   while (poll(&socket, 1, -1) <= 0 || (socket.revents & (POLLHUP | POLLERR)) == 0) {
@@ -43,7 +43,8 @@ int RunHost() {
       std::fprintf(stderr, "muster-tensorflow: %s\n", std::string(status.message()).c_str());
     }
     std::fflush(stderr);
-    // Without the destructors of TensorFlow's globals, and of the watcher, which waits on.
+    // The process ends without the destructors of TensorFlow's globals, and without that of the
+    // watcher, which is still waiting.
     _exit(status.ok() ? 0 : 1);
   }
   std::fprintf(stderr, "muster-tensorflow: %s\n", std::string(status.message()).c_str());

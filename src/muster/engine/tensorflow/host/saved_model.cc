@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kServeTag = "serve";
 
-// TensorFlow takes it over with the tensor; the memory is the segment's.
+// TensorFlow takes over the tensor; its memory belongs to the segment.
 void KeepMemory(void*, size_t, void*) {}
 
 size_t TypeBytes(uint64_t type) {
@@ -164,7 +164,7 @@ absl::StatusOr<TF_Tensor*> SavedModel::NewStrings(const TensorPlace& place,
 
 absl::Status SavedModel::SetFeed(const TensorPlace& place, Feed* feed) const {
   const bool strings = place.type == kStringType;
-  // Numbers are read where they lie at each run; of strings the views are kept by TensorFlow.
+  // Numbers are read in place at each run; TensorFlow keeps the views of strings.
   if (!strings && feed->tensor != nullptr && feed->place == place) return absl::OkStatus();
   uint64_t elements = 0;
   if (place.type != feed->place.type) return BadFeed(feed->name, "it comes with another type");

@@ -10,7 +10,7 @@
 namespace muster::engine::tensorflow::host {
 namespace {
 
-// Of feeds and of fetches: far more than a graph can sensibly have.
+// The most feeds and fetches of a request: far more than a graph can sensibly have.
 constexpr uint64_t kMaxNames = uint64_t{1} << 20;
 
 absl::Status BadBody(const char* what) {
@@ -35,7 +35,7 @@ absl::StatusOr<bool> Server::Receive(Request* request) {
     const int error = errno;
     return ErrnoStatus(error, "wait for a request");
   }
-  // A copy: what is checked is what is used.
+  // The request is copied, so that the bytes that are checked are those that are used.
   std::memcpy(request, segment_->at(0), sizeof *request);
   if (request->magic != kMagic || request->version != kVersion ||
       request->sequence != last_sequence_ + 1) {
@@ -74,7 +74,7 @@ void Server::Handle(const Request& request, Answer* answer) {
   const FieldReader body(std::span(segment_->at(request.body), request.body_bytes));
   const absl::Status status = Do(request, body, &reply, &ran);
   if (!status.ok()) {
-    // A text that is too long is cut, not asked for again.
+    // A text that is too long is cut; the caller does not ask again.
     const absl::string_view text = status.message();
     const size_t overhead = 2 * sizeof(uint64_t);
     const size_t room = request.reply_room < overhead ? 0 : request.reply_room - overhead;

@@ -71,7 +71,8 @@ absl::StatusOr<uint64_t> SharedSegment::Allocate(uint64_t size) {
   const uint64_t end = offset + RoundUp(std::max<uint64_t>(size, 1), kAlignment);
   if (end > bytes_) {
     const uint64_t wanted = RoundUp(end, kLeastSegmentBytes);
-    // The pages are taken now: one that is missing later would end the process that touches it.
+    // The pages are allocated now: a page that is missing later would end the process that touches
+    // it.
     if (ftruncate(memory_.get(), static_cast<off_t>(wanted)) != 0 ||
         fallocate(memory_.get(), 0, static_cast<off_t>(bytes_),
                   static_cast<off_t>(wanted - bytes_)) != 0) {
