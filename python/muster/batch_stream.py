@@ -29,7 +29,7 @@ class StreamColumn(NamedTuple):
 
 
 class BatchWriter:
-    """Gives a stream to `write`, a batch at a time. `end` is what makes it whole."""
+    """Writes a stream with `write`, batch by batch. `end` completes it."""
 
     def __init__(self, write: Write, columns: Sequence[StreamColumn]) -> None:
         self._write = write
@@ -103,7 +103,7 @@ def _append(given: Cells, column: StreamColumn, parts: List[bytes]) -> None:
 
 
 def _without_padding_of(weighed: Any, name: str, weights: Cells) -> Cells:
-    """The weights of those values that are no padding."""
+    """Returns the weights of the values that are not padding."""
     ids = cells_lib.cells(weighed, name)
     if not ids.padded or not weights.padded or len(ids.values) != len(weights.values):
         return weights

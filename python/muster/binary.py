@@ -20,7 +20,7 @@ Write = Callable[[bytes], Any]
 Feed = Callable[[Write], None]
 
 class Calls(Protocol):
-    """Who answers the calls that the program makes of hooks (docs/formats/hook_calls.md)."""
+    """Answers the program's calls of hooks (docs/formats/hook_calls.md)."""
 
     def wanted(self) -> List[str]: ...
 
@@ -39,7 +39,7 @@ _F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ has a name since Python 3.10 only
 
 
 class MusterError(RuntimeError):
-    """What the muster program said when it failed."""
+    """The message of the muster program when it failed."""
 
 
 def find() -> str:
@@ -91,7 +91,7 @@ def run(
 def stream(
     arguments: Sequence[object], feed: Optional[Feed] = None, calls: Optional[Calls] = None
 ) -> Iterator[Event]:
-    """As `run`, but yields each object as it comes; closing the generator stops the program."""
+    """Like `run`, but yields each object as it comes. Closing the generator stops the program."""
     with _Running(arguments, feed, calls) as running:
         for line in running.lines():
             yield json.loads(line)
@@ -164,7 +164,7 @@ class _Running:
         self._process.send_signal(signal.SIGTERM)
 
     def lines(self) -> Iterator[bytes]:
-        """The program's output; at its end raises what went wrong, here or there."""
+        """Yields the program's output; at its end raises the error of either side."""
         for line in _required(self._process.stdout):
             if line.startswith(_CALL):
                 self._answer(line)
@@ -197,7 +197,7 @@ class _Running:
         self.stop()
 
     def stop(self) -> None:
-        """Ends the program where it still runs, and then the threads that have to do with it."""
+        """Ends the program if it still runs, and then its threads."""
         _RUNNING.discard(self)
         if self._answers is not None:
             self._answers.close()
@@ -250,7 +250,7 @@ class _Running:
 
 
 def _ending_with_this_process() -> Callable[[], None]:
-    """For a task of a cluster: were it to live on, it would tell the others that its data is cut."""
+    """Ends a cluster's task with this process, so that it does not report its data as cut."""
     import ctypes
 
     prctl, number = ctypes.CDLL(None).prctl, int(signal.SIGKILL)

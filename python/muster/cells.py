@@ -27,7 +27,7 @@ class Cells(NamedTuple):
 
 
 def cells(value: Any, name: str) -> Cells:
-    """Raises ValueError, with `name`, for what is no column of a batch."""
+    """Makes Cells of a column. Raises ValueError, with `name`, for what is no column of a batch."""
     if hasattr(value, "dense_shape") and hasattr(value, "indices"):
         return _sparse(value, name)
     if hasattr(value, "row_splits"):

@@ -24,7 +24,7 @@ def check_key(key: Any) -> None:
 
 
 def check_numeric(key: Any, shape: Union[int, Sequence[int]], dtype: Any) -> Tuple[int, ...]:
-    """The dimensions of a row (a step)."""
+    """Checks a numeric column; returns the dimensions of a row (a step)."""
     check_key(key)
     if type_name(dtype) not in (INT, FLOAT):
         raise ValueError(f"dtype must be convertible to float. dtype: {dtype}, key: {key}")
@@ -85,7 +85,7 @@ def check_oov(key: str, num_oov_buckets: int, has_default: bool) -> None:
 
 
 def check_categorical(column: Any) -> CategoricalColumn:
-    """The column, as ours where it is TensorFlow's."""
+    """Checks a categorical column; one of TensorFlow is returned as Muster's."""
     column = ours(column)
     if not isinstance(column, CategoricalColumn):
         raise ValueError(

@@ -19,12 +19,12 @@ class FeatureColumn:
 
     @property
     def parents(self) -> Tuple[FeatureColumn, ...]:
-        """The columns this one is made from."""
+        """Returns the columns from which this one is made."""
         return ()
 
     @property
     def parse_example_spec(self) -> Dict[str, Any]:
-        """The features of a tf.Example it reads."""
+        """Returns the features of a tf.Example that the columns read."""
         spec: Dict[str, Any] = {}
         for parent in self.parents:
             spec.update(parent.parse_example_spec)
@@ -32,11 +32,11 @@ class FeatureColumn:
 
 
 class CategoricalColumn(FeatureColumn):
-    """Gives ids."""
+    """Base of the columns that give ids."""
 
 
 def base(column: CategoricalColumn) -> CategoricalColumn:
-    """Without weights and sequence."""
+    """The column without weights and sequence."""
     while isinstance(column, (WeightedColumn, SequenceColumn)):
         column = column.categorical_column
     return column
@@ -141,7 +141,7 @@ class CrossedColumn(CategoricalColumn):
     hash_key: Optional[int] = None
 
     def leaves(self) -> List[Union[str, CategoricalColumn]]:
-        """The keys, with crosses among them taken apart."""
+        """Returns the keys; a cross among them is replaced by its own keys."""
         out: List[Union[str, CategoricalColumn]] = []
         for key in self.keys:
             out.extend(key.leaves() if isinstance(key, CrossedColumn) else [key])

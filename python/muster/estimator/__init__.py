@@ -109,5 +109,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What tf.estimator has and this module has not is named, with what to use instead."""
+    """Names what tf.estimator has and this module does not, and what to use instead."""
     refuse("muster.estimator", name)

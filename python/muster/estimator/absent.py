@@ -1,4 +1,4 @@
-"""Names of tf.estimator that Muster has not, and what to use instead."""
+"""The names of tf.estimator that Muster does not have, and what to use instead."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _INSTEAD = {
 
 
 def refuse(module: str, name: str) -> NoReturn:
-    """Raises AttributeError, as for any name that a module has not."""
+    """Raises AttributeError, as for any name that a module does not have."""
     if name in _INSTEAD:
         raise AttributeError(f"{module} has no {name}: {_INSTEAD[name]}")
     raise AttributeError(f"module {module!r} has no attribute {name!r}")

@@ -75,7 +75,7 @@ class Task:
 
     @property
     def workers(self) -> int:
-        """Those that train, the chief among them."""
+        """The tasks that train, the chief included."""
         if not self.in_cluster:
             return 1
         tasks = self.cluster.as_dict()
@@ -87,7 +87,7 @@ class Task:
 
     @property
     def rank(self) -> int:
-        """Among those that train: the chief, then workers."""
+        """This task's number among those that train: the chief first, then the workers."""
         return 0 if self.is_chief else self.index + 1
 
     @property

@@ -33,7 +33,7 @@ from muster.estimator.hook_calls import HookCalls, checked_listeners
 from muster.estimator.hooks import Asked, ask, own_hooks
 from muster.estimator.inputs import FilesInput
 from muster.estimator.model import CannedModel
-from muster.estimator.old_folders import adopting, going_on
+from muster.estimator.old_folders import adopting, continuing
 from muster.estimator.predictions import RowReader, always, by_batch, metrics_of
 from muster.estimator.run_config import RunConfig
 from muster.estimator.spec import ModeKeys, warm_start_settings
@@ -84,11 +84,11 @@ class Estimator:
         return dict(self._params)
 
     def serving_features(self) -> List[str]:
-        """The features that predictions are made from."""
+        """Returns the features from which predictions are made."""
         return self._model.serving_features()
 
     def latest_checkpoint(self) -> Optional[str]:
-        """Prefix of the newest checkpoint, or None."""
+        """Returns the prefix of the newest checkpoint, or None."""
         state = pathlib.Path(self._model_dir, "checkpoint")
         if not state.is_file():
             return None
@@ -96,17 +96,17 @@ class Estimator:
         return None if found is None else os.path.join(self._model_dir, found.group(1))
 
     def eval_dir(self, name: Optional[str] = None) -> str:
-        """Where evaluations of that name write their events."""
+        """Returns the folder in which evaluations of that name write their events."""
         return os.path.join(self._model_dir, f"eval_{name}" if name else "eval")
 
     def get_variable_names(self) -> List[str]:
-        """Names of the variables of the newest checkpoint."""
+        """Returns the names of the variables of the newest checkpoint."""
         self._check_trained()
         events = binary.run(["inspect", self._model_dir, "--json"])
         return sorted(event["name"] for event in events if "name" in event)
 
     def get_variable_value(self, name: str) -> Any:
-        """A variable's value in the newest checkpoint, as TensorFlow reads it: a numpy array."""
+        """Returns a variable's value in the newest checkpoint, as a numpy array."""
         self._check_trained()
         return checkpoint_value(str(self.latest_checkpoint()), name)
 
@@ -139,7 +139,7 @@ class Estimator:
         checkpoint_path: Optional[str] = None,
         name: Optional[str] = None,
     ) -> Dict[str, Any]:
-        """A checkpoint's metrics (the newest's) by TensorFlow's names, and global_step."""
+        """Returns a checkpoint's (the newest's) metrics by TensorFlow's names, and global_step."""
         calls = HookCalls({"eval": own_hooks(hooks, "evaluate")})
         if steps is not None and steps <= 0:
             raise ValueError(f"Must specify steps > 0, given: {steps}")
@@ -276,11 +276,11 @@ class Estimator:
             command += ["--model-dir", self._model_dir, "--fresh-data", "--json"]
             command += self._config.replace(**asked.config).train_flags()
             command += [*self._warm_start_flags(), *asked.flags, *more_flags(folder, label)]
-            with going_on(self._model_dir):
+            with continuing(self._model_dir):
                 return binary.run(command, feed, calls, seen)
 
     def _limit(self, last_step: Optional[int]) -> Optional[int]:
-        """How many batches a training takes; in a cluster nobody knows."""
+        """Returns how many batches a training takes; in a cluster that is not known."""
         if last_step is None or self._config.task.in_cluster:
             return None
         return max(0, last_step - self._global_step())
@@ -328,7 +328,7 @@ class Estimator:
         return [flag, *files.patterns, "--batch-size", files.batch_size]
 
     def _file_sample(self, files: FilesInput) -> Dict[str, SampleInput]:
-        """What FilesInput says about each feature, in place of a first batch."""
+        """Returns what FilesInput says about each feature, instead of a first batch."""
         sample = {}
         for name, use in self._model.uses().items():
             kind = files.types.get(name) or next(
@@ -354,7 +354,7 @@ class Estimator:
         return ["--warm-start", self._warm_start.flag()]
 
     def _label(self) -> str:
-        """Name of the label: the trained model's, where there is one."""
+        """Returns the name of the label: the trained model's, if there is one."""
         path = pathlib.Path(self._model_dir, "model.yaml")
         if path.is_file():
             found = _LABEL.search(path.read_text(encoding="utf-8"))
@@ -375,12 +375,12 @@ class Estimator:
         return max_steps if steps is None else self._global_step() + steps
 
     def _global_step(self) -> int:
-        """Of the newest checkpoint; 0 without one."""
+        """Returns the step of the newest checkpoint; 0 if there is none."""
         latest = self.latest_checkpoint()
         return int(latest.rsplit("-", 1)[1]) if latest else 0
 
     def _check_trained(self, checkpoint_path: Any = None) -> List[object]:
-        """Flags of the checkpoint to use: those of none are the newest's."""
+        """Returns the flags for the checkpoint to use; without any it is the newest."""
         if checkpoint_path is None:
             if self.latest_checkpoint() is None:
                 raise ValueError(f"Could not find trained model in model_dir: {self._model_dir}.")

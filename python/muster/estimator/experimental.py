@@ -18,7 +18,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class EarlyStop:
-    """`rule`: as `muster train --early-stop` has it."""
+    """Stops a training by a rule, spelled as for `muster train --early-stop`."""
 
     rule: str
 

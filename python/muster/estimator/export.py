@@ -64,7 +64,7 @@ def build_raw_serving_input_receiver_fn(
 
 
 def check_receiver(function: Any) -> None:
-    """Raises ValueError for what is no function."""
+    """Raises ValueError if the receiver is no function."""
     if not function:
         raise ValueError("An input_receiver_fn must be defined.")
     if not callable(function):
@@ -125,10 +125,10 @@ def _source_of(tensor: Any) -> str:
 
 
 class Finishing:
-    """What is added to a SavedModel that the program has written."""
+    """Adds files to a SavedModel that the program has written."""
 
     def __init__(self, assets_extra: Optional[Mapping[str, str]], as_text: bool) -> None:
-        """Raises ValueError where the text cannot be written."""
+        """Raises ValueError if the text cannot be written."""
         self._assets, self._as_text = dict(assets_extra or {}), as_text
         if as_text:
             _text_writer()

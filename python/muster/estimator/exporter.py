@@ -8,7 +8,7 @@ from muster.estimator.export import Finishing, check_receiver
 
 
 class Exporter:
-    """Base; `name` is the folder under MODEL_DIR/export, `kind` the word of `muster train`."""
+    """Base of exporters. `name`: the folder in MODEL_DIR/export; `kind`: `muster train`'s word."""
 
     kind = ""
 
@@ -31,7 +31,7 @@ class Exporter:
 
 
 class FinalExporter(Exporter):
-    """Once, when training is over."""
+    """Exports once, when training is over."""
 
     kind = "final"
 
@@ -46,7 +46,7 @@ class FinalExporter(Exporter):
 
 
 class LatestExporter(Exporter):
-    """After every evaluation; the newest `exports_to_keep` stay."""
+    """Exports after every evaluation; the newest `exports_to_keep` exports are kept."""
 
     kind = "latest"
 
@@ -62,7 +62,7 @@ class LatestExporter(Exporter):
 
 
 class BestExporter(Exporter):
-    """After an evaluation with a smaller loss than all before."""
+    """Exports after an evaluation with a smaller loss than all before."""
 
     kind = "best"
 

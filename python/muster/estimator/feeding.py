@@ -37,12 +37,12 @@ class Batches:
         return itertools.chain([self.first], self.rest)
 
     def close(self) -> None:
-        """Ends what gives the batches, such as a session of TensorFlow's."""
+        """Closes the source of the batches, such as a session of TensorFlow."""
         if hasattr(self.rest, "close"):
             self.rest.close()
 
     def dealt(self, index: int, count: int) -> Optional[Batches]:
-        """Every `count`th batch from `index` on; None where there are not so many."""
+        """Returns every `count`th batch from `index` on; None if there are not so many."""
         share = itertools.islice(self.all(), index, None, count)
         first = next(share, None)
         return None if first is None else Batches(first, share)

@@ -15,7 +15,7 @@ logger = logging.getLogger("muster")
 
 
 def configured(config: Optional[RunConfig], model_dir: Any) -> Tuple[RunConfig, str]:
-    """The configuration with the model's folder, and that; a temporary one where none is given."""
+    """Returns the configuration and its model's folder; a temporary one if none is given."""
     if config is None:
         config = RunConfig()
     if not isinstance(config, RunConfig):
@@ -37,7 +37,7 @@ def configured(config: Optional[RunConfig], model_dir: Any) -> Tuple[RunConfig, 
 
 
 def timestamped(base: pathlib.Path) -> pathlib.Path:
-    """BASE/<10 digits> that is not there yet."""
+    """Returns a path BASE/<10 digits> that does not exist yet."""
     stamp = int(time.time())
     while (base / f"{stamp:010d}").exists():
         stamp += 1
@@ -45,7 +45,7 @@ def timestamped(base: pathlib.Path) -> pathlib.Path:
 
 
 def checkpoint_value(prefix: str, name: str) -> Any:
-    """A tensor of a checkpoint. Raises ValueError where TensorFlow is not installed, which reads it."""
+    """Reads a tensor of a checkpoint. Raises ValueError if TensorFlow is not installed."""
     try:
         import tensorflow
     except ImportError as error:

@@ -27,7 +27,7 @@ class GraphBatches:
         self.constant = not any(node.op_def.is_stateful for node in graph.get_operations())
 
     def __iter__(self) -> Iterator[Any]:
-        """Ends when the pipeline does; raises what it raises. Closing it closes the session."""
+        """Yields batches until the pipeline ends or raises. Closing it closes the session."""
         tf = self._tf
         with self._graph.as_default():
             session = tf.Session(config=tf.ConfigProto(device_count={"GPU": 0}))
@@ -84,7 +84,7 @@ def call(function: Callable[[], Any], seed: Optional[int]) -> Any:
 
 
 class InputError(ValueError):
-    """An input function that could not be followed to the right batches."""
+    """Raised for an input function whose batches cannot be reproduced."""
 
 
 def _in_graph(tf: Any, graph: Any, returned: Any) -> Any:

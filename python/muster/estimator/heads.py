@@ -22,7 +22,7 @@ _REDUCTIONS = {
 
 @dataclass(frozen=True)
 class Head:
-    """`kind`: the model file's words for it. Made by the functions below."""
+    """A head, made by the functions below. `kind`: the model file's words for it."""
 
     kind: Any = "binary"
     n_classes: int = 2  # 0: a regression
@@ -38,7 +38,7 @@ class Head:
         return self.n_classes == 0
 
     def classes(self) -> Optional[List[str]]:
-        """Names of the classes; None for a regression."""
+        """Returns the names of the classes; None for a regression."""
         if self.regression:
             return None
         return list(self.words) if self.words else [str(i) for i in range(self.n_classes)]
@@ -144,7 +144,7 @@ def binary_or_multi_class(
     label_vocabulary: Optional[Sequence[str]],
     loss_reduction: Any,
 ) -> Head:
-    """The head of a canned classifier."""
+    """Returns the head of a canned classifier."""
     if n_classes is None or n_classes < 2:
         raise ValueError(f"n_classes must be > 1 for classification: {n_classes}.")
     if n_classes == 2:
@@ -161,7 +161,7 @@ def _regression(loss: str, label_dimension: int, weight_column: Any, sums: bool)
 
 
 def _check(loss_reduction: Any, loss_fn: Any) -> bool:
-    """Whether the loss is the sum over the batch; refuses what the program has not."""
+    """Whether the loss is the sum over the batch; refuses what the program does not have."""
     given = str(getattr(loss_reduction, "value", loss_reduction))
     if given not in _REDUCTIONS:
         raise ValueError(

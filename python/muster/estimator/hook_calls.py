@@ -42,7 +42,7 @@ class SessionRunValues(NamedTuple):
 
 
 class SessionRunHook:
-    """Base of a program's own hooks: override what is wanted."""
+    """Base of a program's hooks. A hook overrides the methods that it needs."""
 
     def begin(self) -> None:
         """Called once before any other method."""
@@ -61,7 +61,7 @@ class SessionRunHook:
 
 
 class CheckpointSaverListener:
-    """Base of what happens around the checkpoints of a training: override what is wanted."""
+    """Base of listeners to a training's checkpoints, which override the methods that they need."""
 
     def begin(self) -> None:
         """Called once before any other method."""
@@ -93,7 +93,7 @@ class HookSession:
 
 
 class SessionRunContext:
-    """What before_run and after_run of a step share."""
+    """The context that before_run and after_run of a step share."""
 
     def __init__(self, session: HookSession) -> None:
         self.original_args = SessionRunArgs("loss")
@@ -236,7 +236,7 @@ def is_own_hook(hook: Any) -> bool:
 
 
 def checked_listeners(given: Optional[Iterable[Any]]) -> List[Any]:
-    """A list of listeners; TypeError, as in tf.estimator, for what is none."""
+    """Returns a list of listeners; raises TypeError, as tf.estimator does, for what is none."""
     listeners = list(given or ())
     for listener in listeners:
         if not all(callable(getattr(listener, method, None)) for method in _SAVE_CALLS.values()):

@@ -1,4 +1,4 @@
-"""SecondOrStepTimer: when a hook of a program's own does what it does now and then."""
+"""SecondOrStepTimer: tells a program's hook when it is time to act again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Optional, Tuple
 
 
 class SecondOrStepTimer:
-    """Triggers every so many seconds or steps, and the first time it is asked."""
+    """Triggers every so many seconds or steps, and also the first time that it is asked."""
 
     def __init__(
         self, every_secs: Optional[float] = None, every_steps: Optional[int] = None
@@ -33,7 +33,7 @@ class SecondOrStepTimer:
         return self._steps is not None and step >= self._last_step + self._steps
 
     def update_last_triggered_step(self, step: int) -> Tuple[Optional[float], Optional[int]]:
-        """Seconds and steps since the last time; None and None the first time."""
+        """Returns the seconds and steps since the last time; None and None the first time."""
         now = time.time()
         since: Tuple[Optional[float], Optional[int]] = (None, None)
         if self._last_step is not None:

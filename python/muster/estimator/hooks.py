@@ -22,7 +22,7 @@ _ADVICE = (
 
 @dataclass
 class Asked:
-    """What the hooks of one training ask for, together."""
+    """All that the hooks of one training ask for."""
 
     config: Dict[str, Any] = field(default_factory=dict)  # in place of RunConfig's values
     flags: List[object] = field(default_factory=list)  # of `muster train`
@@ -31,13 +31,13 @@ class Asked:
     listeners: List[Any] = field(default_factory=list)  # of CheckpointSaverHooks
 
     def stop_at(self, step: Optional[int]) -> Optional[int]:
-        """The earlier of `step` and what a hook wants."""
+        """Returns the earlier of `step` and the last step for which a hook asks."""
         steps = [s for s in (step, self.last_step) if s is not None]
         return min(steps) if steps else None
 
 
 class ProgramHook(SessionRunHook):
-    """Base of hooks that are options of the program. Nothing of them is called."""
+    """Base of hooks that become options of the program; none of their methods is called."""
 
     def ask(self, asked: Asked, model_dir: str, step: int) -> None:
         """Adds to `asked`; `step` is the global step at which the training begins."""
@@ -95,7 +95,7 @@ class LoggingTensorHook(ProgramHook):
 
 
 class NanTensorHook(ProgramHook):
-    """The program has it always; with `fail_on_nan_loss` false it ends without an error."""
+    """Ends a training whose loss is NaN, without an error if `fail_on_nan_loss` is false."""
 
     def __init__(self, loss_tensor: Any = None, fail_on_nan_loss: bool = True) -> None:
         self._fail = fail_on_nan_loss
@@ -153,7 +153,7 @@ class StepCounterHook(ProgramHook):
 
 
 class SummarySaverHook(ProgramHook):
-    """Says when the program writes its summaries; of `summary_op` nothing is evaluated."""
+    """Says when the program writes its summaries; `summary_op` is not evaluated."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class SummarySaverHook(ProgramHook):
 
 
 class ProfilerHook(ProgramHook):
-    """The timelines lie in the model's folder, whatever `output_dir` says."""
+    """Writes timelines, always into the model's folder, whatever `output_dir` says."""
 
     def __init__(
         self,
@@ -211,7 +211,7 @@ def ask(hooks: Optional[Iterable[Any]], model_dir: str, step: int) -> Asked:
 def check_hooks(
     hooks: Optional[Iterable[Any]], says: str = "Hooks must be a SessionRunHook"
 ) -> Tuple[Any, ...]:
-    """The hooks; TypeError, as in tf.estimator, for what is none."""
+    """Returns the hooks; raises TypeError, as tf.estimator does, for what is no hook."""
     found = tuple(hooks or ())
     for hook in found:
         if not isinstance(hook, EarlyStop) and not is_own_hook(hook):
@@ -231,7 +231,7 @@ def own_hooks(hooks: Optional[Iterable[Any]], method: str) -> List[Any]:
 
 
 def _has_own_code(hook: Any) -> bool:
-    """False: a hook of ours or of TensorFlow's."""
+    """Whether the hook has code of the program's; false for Muster's and TensorFlow's hooks."""
     if type(hook).__module__ == __name__ or _is_tensorflows(type(hook)):
         return False
     for base in type(hook).__mro__[1:]:

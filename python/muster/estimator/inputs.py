@@ -64,7 +64,7 @@ def numpy_input_fn(
 ) -> Callable[[], Iterator[Any]]:
     """tf.compat.v1.estimator.inputs.numpy_input_fn: batches of a dict of arrays.
 
-    A shuffle is of all rows, in each epoch anew; epochs run into each other as TensorFlow's do.
+    All rows are shuffled anew in each epoch; a batch may span two epochs, as with TensorFlow.
     """
     del queue_capacity, num_threads
     if not isinstance(shuffle, bool):

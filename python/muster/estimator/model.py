@@ -25,7 +25,7 @@ class CannedModel:
     other: Mapping[str, Any] = field(default_factory=dict)  # further keys of `model:`
 
     def uses(self) -> Dict[str, InputUse]:
-        """The features it reads, the weights' among them."""
+        """Returns the features that the model reads, that of the weights included."""
         uses = input_uses([*self.linear_columns, *self.dnn_columns])
         if self.head.weight is not None:
             uses.setdefault(self.head.weight, InputUse()).numeric = True
@@ -35,7 +35,7 @@ class CannedModel:
         return list(input_uses([*self.linear_columns, *self.dnn_columns]))
 
     def label_name(self) -> str:
-        """Name of the labels in a stream: "label", where no feature is called so."""
+        """Returns the name of the labels in a stream: "label", unless a feature has that name."""
         name = "label"
         while name in self.uses():
             name += "_"

@@ -44,7 +44,7 @@ def adopting(
 
 
 @contextlib.contextmanager
-def going_on(model_dir: str) -> Iterator[None]:
+def continuing(model_dir: str) -> Iterator[None]:
     """For a training within: says what to do about slots of TensorFlow 1's optimizers."""
     file = pathlib.Path(model_dir, _FILE)
     was_there = file.exists()
@@ -62,7 +62,7 @@ def going_on(model_dir: str) -> Iterator[None]:
 
 
 def _place(path: pathlib.Path, folder: str) -> pathlib.Path:
-    """A file appears in `folder` whole."""
+    """Writes a file into `folder`, which appears as a whole."""
     target = pathlib.Path(folder, path.name)
     part = pathlib.Path(folder, f".{path.name}.tmp-{os.getpid()}")
     part.write_bytes(path.read_bytes())
