@@ -1,4 +1,4 @@
-// muster help and muster version.
+// The verbs muster help and muster version.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -23,7 +23,7 @@ struct HelpFlags {
   bool all = false;
 };
 
-// The verb that `words` name; wrong use when there is none.
+// Returns the verb that `words` name; wrong use if there is none.
 const CLI::App& FindVerb(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* verb = &app;
   for (const std::string& word : words) {

@@ -1,5 +1,5 @@
-// muster man FOLDER: manual pages of all verbs, from their help. Started by the build and by
-// packages.
+// muster man FOLDER writes manual pages of all verbs, from their help. The build and packages run
+// it.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -18,14 +18,14 @@
 namespace muster::cli {
 namespace {
 
-// Text that roff(7) prints as it is.
+// Escapes text so that roff(7) prints it unchanged.
 std::string Escape(std::string_view text) {
   std::string escaped = absl::StrReplaceAll(ToAbsl(text), {{"\\", "\\e"}, {"-", "\\-"}});
   if (escaped.starts_with('.') || escaped.starts_with('\'')) escaped.insert(0, "\\&");
   return escaped;
 }
 
-// Lines of --help, kept as they are.
+// Prints lines of --help, which are kept unchanged.
 std::string MakeVerbatim(std::string_view text) {
   std::string page = ".nf\n";
   for (const absl::string_view line : absl::StrSplit(ToAbsl(text), '\n')) {
@@ -34,7 +34,7 @@ std::string MakeVerbatim(std::string_view text) {
   return page + ".fi\n";
 }
 
-// `name`: "muster records from-csv". Its page is muster-records-from-csv(1).
+// `name` is, for example, "muster records from-csv", whose page is muster-records-from-csv(1).
 std::string MakePage(const CLI::App& verb, const std::string& name) {
   const std::string page = absl::StrReplaceAll(name, {{" ", "-"}});
   const bool is_root = verb.get_parent() == nullptr;

@@ -19,7 +19,7 @@ std::vector<std::string> GetVerbNames(const CLI::App& app) {
   return names;
 }
 
-// The verb that was being read, with the verbs before it: "muster records from-csv".
+// Returns the verb that was being parsed, with the verbs before it: "muster records from-csv".
 struct Reading {
   const CLI::App* verb = nullptr;
   std::string name = {};
@@ -45,7 +45,7 @@ std::string DescribeUnknownFlag(const CLI::App& verb, const std::string& word) {
   for (const CLI::Option* const option : GetVisibleOptions(verb)) {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
-  // A list of all flags says less than --help.
+  // The list of all flags is left out: --help says more.
   const std::string nearest = Nearest(flag, known);
   return StrCat("unknown flag '", flag, "'",
                 nearest.empty() ? "" : StrCat(" (did you mean '", nearest, "'?)"));
@@ -73,7 +73,7 @@ std::string FindUnknownVerb(const CLI::App& app, int argc, const char* const* ar
 
 std::string DescribeWrongUse(const CLI::App& app, const CLI::ParseError& error) {
   const Reading reading = FindReading(app);
-  // What is missing may be what an unknown flag was to give.
+  // What is missing may be what the unknown flag was meant to give.
   const bool may_be_misspelt = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
                                dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   std::string what = error.what();

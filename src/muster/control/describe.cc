@@ -1,4 +1,4 @@
-// A job in words and numbers, for `muster status`.
+// Describes a job in words and numbers, for `muster status`.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,7 @@ namespace {
 
 using formats::JsonFields;
 
-// Of checkpoints: as many as there are failures.
+// The most lost checkpoints that are shown: as many as failures.
 constexpr size_t kMaxLosses = 20;
 
 Json TaskJson(job::TaskId id, const job::TaskStatus& task) {
@@ -20,7 +20,7 @@ Json TaskJson(job::TaskId id, const job::TaskStatus& task) {
                {"incarnation", task.incarnation},
                {"restarts", task.restarts}};
   if (task.disruptions > 0) json["disruptions"] = task.disruptions;
-  // Of one that was started again and ended by itself, its last incarnation's.
+  // For a task that was started again and ended by itself, the end of its last incarnation.
   const bool ended_by_itself =
       task.phase == job::TaskPhase::kSucceeded || task.phase == job::TaskPhase::kFailed;
   if (!task.stop_reason.empty() && task.phase != job::TaskPhase::kRunning && !ended_by_itself) {
@@ -69,7 +69,7 @@ Json GetPrograms(const job::JobSpec& spec, const Json& state) {
   return programs;
 }
 
-// With a "text" for people.
+// The lost checkpoints with a "text" for people.
 Json LossJson(const job::JobSpec& spec, const Json& loss) {
   JsonFields fields(loss, "lost checkpoints");
   Json json = loss;
@@ -151,7 +151,7 @@ bool Coordinator::RecordLoss(const AgentReport& report) {
   return true;
 }
 
-// What only a live coordinator knows is added.
+// Adds what only a live coordinator knows.
 Json Coordinator::Describe() const {
   Json json = DescribeJob(spec_, status_, State(status_));
   json["waiting_for"] = waiting_for_;
@@ -163,7 +163,7 @@ Json Coordinator::Describe() const {
     }
     const auto agent = agents_.find({*id, incarnation});
     if (agent == agents_.end()) continue;
-    // Where its launcher does not see ends, that takes a while to be certain.
+    // Where the launcher does not see ends, it takes a while until an end is certain.
     const bool is_waited_for = !traits_.sees_ends && agent->second.killed && IsLive(agent->first);
     if (is_waited_for && !agent->second.given_up.empty()) {
       entry["given_up"] = agent->second.given_up;

@@ -32,7 +32,7 @@ std::string EndPath(const std::string& folder, const IncarnationId& id) {
   return StrCat(MarkPath(folder, id), ".end");
 }
 
-// A new locked file that holds this process's pid.
+// Makes a new locked file that holds this process's pid.
 absl::StatusOr<int> MakeLocked(const std::string& path) {
   (void)unlink(path.c_str());  // of a process of the same pid that died here
   const int fd = open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, kPrivate);

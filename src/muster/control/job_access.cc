@@ -18,8 +18,8 @@ absl::Status BadPlace(const std::string& text) {
              "' is not an address to listen at, such as 10.0.0.5, 10.0.0.5:7000 or [::1]:7000"));
 }
 
-// "ADDRESS:PORT" and "[ADDRESS]:PORT" into both parts; the port "" when there is none. What is
-// neither comes back whole, and is no address.
+// Splits "ADDRESS:PORT" and "[ADDRESS]:PORT" into both parts; the port is "" if there is none. A
+// text of another form comes back whole, and is no address.
 std::pair<std::string, std::string> CutPort(const std::string& text) {
   const size_t colon = text.rfind(':');
   const bool has_port = colon != std::string::npos && colon + 1 < text.size();

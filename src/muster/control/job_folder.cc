@@ -135,8 +135,8 @@ std::vector<std::string> ListJobs(const std::string& jobs) {
   return found;
 }
 
-// Open file description locks: who looks takes none, so that no holder is ever in the way of
-// another one by being looked at.
+// These are locks of open file descriptions. A process that only looks takes none, so that looking
+// never keeps another process from taking the lock.
 absl::StatusOr<JobLock> JobLock::Take(const std::string& path) {
   JobLock lock(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, kPrivateFile));
   if (lock.fd_ < 0) return ErrnoStatus(errno, StrCat("cannot open ", path));

@@ -17,7 +17,7 @@ using formats::JsonFields;
 
 using Labels = std::vector<std::pair<const char*, std::string>>;
 
-// As the format wants it: \ and " and line ends are escaped.
+// Escapes \ and " and line ends, as the format requires.
 std::string Escaped(const std::string& value) {
   std::string escaped;
   for (const char c : value) {
@@ -31,7 +31,7 @@ std::string Escaped(const std::string& value) {
   return escaped;
 }
 
-// One family: its head, then its samples.
+// Prints one family: its head, then its samples.
 class Family {
  public:
   Family(const std::string& name, const char* type, const char* help)
@@ -47,7 +47,7 @@ class Family {
     text_ += StrCat("} ", value, "\n");
     is_empty_ = false;
   }
-  // "" without samples.
+  // Returns "" if there are no samples.
   std::string text() const { return is_empty_ ? "" : text_; }
 
  private:

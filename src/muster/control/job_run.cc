@@ -10,7 +10,7 @@
 namespace muster::control {
 namespace {
 
-// The scope of this machine's monotonic clock.
+// Identifies the scope of this machine's monotonic clock.
 std::string GetBootId() {
   return process::ReadSmallFile("/proc/sys/kernel/random/boot_id").value_or("unknown");
 }

@@ -20,8 +20,8 @@ LeaseWatch::LeaseWatch(LeaseWatchOptions options, const Clock* clock)
 
 LeaseWatch::~LeaseWatch() = default;
 
-// Silence counts only while both could have spoken: who was stopped together with the other, by
-// Ctrl-Z or with the whole machine's tasks, has lost nobody.
+// Silence counts only while both sides could have spoken. A process that was stopped together with
+// the other, by Ctrl-Z or with all tasks of the machine, has lost nobody.
 double LeaseWatch::Look() {
   if (over_) return 0;
   const double at = now();

@@ -22,19 +22,19 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxStepBytes = 256;
 constexpr int kMaxEntries = 20000;  // of a model folder; changes beyond them are not seen
 
-// What TensorFlow and Keras call a checkpoint's file when it is complete.
+// Whether the path is what TensorFlow and Keras call the file of a complete checkpoint.
 bool IsCheckpoint(std::string_view path) {
   return (path.ends_with(".index") && !path.ends_with("model.ckpt-0.index")) ||
          path.ends_with(".keras") || path.ends_with(".h5");
 }
 
-// A thread of its own renews a lease, whether its task gets on or not: muster.lease.beat and
-// model.ckpt-N.lease-HOLDER.
+// A thread of its holder renews a lease whether the task makes progress or not. The files are
+// muster.lease.beat and model.ckpt-N.lease-HOLDER.
 bool IsLease(const std::string& name) {
   return name.starts_with("muster.lease") || name.find(".lease-") != std::string::npos;
 }
 
-// Of "a=1 b=2"; what is none of these is passed over.
+// Parses "a=1 b=2"; words of another form are skipped.
 Counts CountsIn(std::string_view text) {
   Counts counts;
   for (const auto word : absl::StrSplit(ToAbsl(text), absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
@@ -48,7 +48,7 @@ Counts CountsIn(std::string_view text) {
 
 }  // namespace
 
-// Sums, so that the order of entries does not count.
+// The hashes are added up, so that the order of entries does not count.
 FolderState GetFolderState(const std::string& folder) {
   std::error_code error;
   fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied,
@@ -95,7 +95,7 @@ void LifeSigns::LookAtModel(bool last) {
   model_looked_at_ = looked_at_;
   const FolderState state = GetFolderState(options_.model_dir);
   if (state.all != model_state_.all) alive_at_ = looked_at_;
-  // Fewer files are none that appeared, when all are gone.
+  // If all files are gone, the change is not a new checkpoint.
   if (state.checkpoints != model_state_.checkpoints && state.checkpoints != 0) saved_ = true;
   model_state_ = state;
 }

@@ -22,12 +22,13 @@ constexpr double kMaxWaitSeconds = 1;
 
 int MostRotated() { return process::LogFileOptions().kept_files; }
 
-// "worker-0.log", and for 1, 2, ... what was rotated away, the older the higher.
+// Returns the path of "worker-0.log" and, for 1, 2 and so on, of the files that were rotated; older
+// files have higher numbers.
 std::string RotatedName(const std::string& path, int age) {
   return age == 0 ? path : StrCat(path, ".", age);
 }
 
-// How often the open file was rotated; none: no name leads to it any more.
+// Returns how often the open file was rotated; nothing if it has no name any more.
 std::optional<int> GetAge(int fd, const std::string& path) {
   struct stat open_file {
   }, named{};
@@ -87,7 +88,8 @@ absl::StatusOr<LogPiece> LocalLogSource::ReadNow(int64_t offset, size_t max) {
   LogPiece piece{.bytes = {}, .next = offset};
   if (!file_.valid() && !OpenOldest()) return piece;
   while (true) {
-    // Before the file is read: one that had another name by then is complete.
+    // This is checked before the file is read: a file that already had another name then is
+    // complete.
     const auto age = GetAge(file_.get(), path_);
     if (GetSize(file_.get()) < position_) {  // truncated
       position_ = 0;
@@ -109,7 +111,7 @@ absl::StatusOr<LogPiece> LocalLogSource::ReadNow(int64_t offset, size_t max) {
   return piece;
 }
 
-// The oldest that is kept. False: there is none yet.
+// Opens the oldest file that is kept. Returns false if there is none yet.
 bool LocalLogSource::OpenOldest() {
   for (int age = MostRotated(); age >= 0 && !file_.valid(); --age) {
     file_.Reset(open(RotatedName(path_, age).c_str(), O_RDONLY | O_CLOEXEC));
@@ -118,7 +120,8 @@ bool LocalLogSource::OpenOldest() {
   return file_.valid();
 }
 
-// The one that was written after it. False: there is none, it is still written.
+// Opens the file that was written after this one. Returns false if there is none, because this one
+// is still written.
 bool LocalLogSource::OpenNext() {
   while (true) {
     const auto age = GetAge(file_.get(), path_);

@@ -59,7 +59,7 @@ Json WorkJson(const job::EvaluatorWork& work) {
   return json;
 }
 
-// A word that is not known is of another version's agent: it says nothing.
+// An unknown word comes from an agent of another version and counts as nothing said.
 job::EvaluatorWork WorkFromJson(JsonFields& report) {
   JsonFields fields(report.Object("work"), "report: work");
   job::EvaluatorWork work;

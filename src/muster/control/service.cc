@@ -20,8 +20,8 @@ using formats::JsonFields;
 using formats::PrintJson;
 
 constexpr double kRetrySeconds = 1;  // after a Pass that failed
-// After a pass agents get as much time as it computed, so that what a thousand of them have to say
-// is taken together and not with a pass for each.
+// After a pass agents get as much time as it took, so that the reports of a thousand of them are
+// handled together and not with a pass for each.
 constexpr double kMaxRestSeconds = 0.1;
 constexpr int64_t kRefusalVersion = std::numeric_limits<int64_t>::max();  // no coordinator's own
 constexpr double kMaxHoldSeconds = 1;  // so that what agents say stays fresh
@@ -76,7 +76,7 @@ void Service::Stop() {
   if (server_ != nullptr) server_->Stop();
 }
 
-// Without a reason: everybody may ask, and the coordinator's log has it.
+// The answer has no reason: everybody may ask, and the coordinator's log has the reason.
 net::HttpResponse Service::Health() {
   const std::lock_guard lock(mutex_);
   if (!complaint_.empty()) return net::TextResponse("cannot decide: see the log\n", 503);
@@ -161,7 +161,8 @@ void Service::HandleReport(const net::HttpRequest& request, net::HttpReply reply
   const auto report = ReportFromJson(Ordered(request.body));
   if (!report.ok()) return reply.SendError(report.status());
   const std::lock_guard lock(mutex_);
-  // Before the first pass every task is unknown, which must not look as if it had been replaced.
+  // Before the first pass every task is unknown, which must not look as if its agent had been
+  // replaced.
   if (coordinator_ == nullptr || !passed_) return reply.SendError(NotYet());
   const Admission admission = coordinator_->Admits(*report);
   if (admission == Admission::kNotYet) {
@@ -187,7 +188,7 @@ void Service::HandleReport(const net::HttpRequest& request, net::HttpReply reply
   waiters_.insert_or_assign(id, Waiter{report->seen, std::move(reply)});
 }
 
-// An agent that is not the one of its incarnation ends, and nobody waits for its end.
+// An agent that is not that of its incarnation ends, and nobody waits for its end.
 void Service::Refuse(const AgentReport& report, const net::HttpReply& reply) {
   const double lease = coordinator_->options().lease_seconds;
   if (report.seen == kRefusalVersion) {  // it is ending
@@ -250,7 +251,7 @@ void Service::AnswerWaiters() {
   });
 }
 
-// One pass, with the mutex held; the seconds until the next.
+// Does one pass, with the mutex held. Returns the seconds until the next one.
 double Service::PassOnce() {
   dirty_ = false;
   const auto wake_after = coordinator_->Pass();

@@ -11,7 +11,7 @@ using formats::JsonFields;
 constexpr int64_t kMaxCount = std::numeric_limits<int>::max();
 constexpr int64_t kMaxIncarnation = std::numeric_limits<int64_t>::max() / 2;
 
-// The phase of that name. The phases' values are 0, 1, 2, ... up to `last`.
+// Returns the phase of that name. The values of phases are 0, 1, 2 and so on up to `last`.
 template <typename Phase>
 Phase ParsePhase(JsonFields& fields, Phase last) {
   const std::string name = fields.Text("phase");

@@ -1,4 +1,4 @@
-// Which cores and GPUs of this machine each task gets.
+// Assigns the cores and GPUs of this machine to tasks.
 #include <numeric>
 #include <utility>
 
@@ -11,11 +11,11 @@ namespace muster::launch::local {
 
 namespace {
 
-// Names of GPUs for the tasks that want some: of this machine's, what nobody else has.
+// Returns names of GPUs for the tasks that want some: GPUs of this machine that nobody else has.
 absl::StatusOr<std::vector<process::GpuClaim>> ChooseGpus(const std::vector<std::string>& visible,
                                                           const std::vector<int>& wishes,
                                                           const std::string& job, bool share) {
-  // Tells of wrong wishes, and of too few GPUs in all.
+  // Reports invalid wishes, and too few GPUs in all.
   MUSTER_RETURN_IF_ERROR(process::DealGpus(visible, wishes).status());
   const int wanted = std::accumulate(wishes.begin(), wishes.end(), 0);
   if (!share) return process::ClaimGpus(visible, wanted, job);

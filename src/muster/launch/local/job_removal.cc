@@ -25,7 +25,7 @@ absl::Status RemovalError(const std::error_code& error, const fs::path& path) {
   return ErrnoStatus(error.value(), StrCat("cannot remove ", path.string()));
 }
 
-// With all below it; links are not followed.
+// Removes a folder with all below it; links are not followed.
 absl::Status RemoveTree(const fs::path& path) {
   std::error_code error;
   fs::remove_all(path, error);
@@ -48,7 +48,8 @@ bool IsStagedLink(const fs::path& path) {
   return !error && target.string().starts_with(kStagedLink);
 }
 
-// Links to staged files, and folders that are empty then. True: something else is left.
+// Removes links to staged files, and folders that are then empty. Returns true if something else is
+// left.
 absl::StatusOr<bool> TidyWork(const fs::path& work) {
   bool left = false;
   for (const fs::path& task : GetEntries(work)) {
@@ -62,7 +63,7 @@ absl::StatusOr<bool> TidyWork(const fs::path& work) {
   return left;
 }
 
-// Its folder's locks, so that nobody begins to run it meanwhile.
+// Takes the locks of the job's folder, so that no process begins to run the job meanwhile.
 absl::StatusOr<std::vector<control::JobLock>> AcquireLocks(const control::JobFolder& folder) {
   std::vector<control::JobLock> locks;
   for (const std::string& path : {folder.supervisor_lock(), folder.lock()}) {

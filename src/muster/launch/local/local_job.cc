@@ -31,8 +31,8 @@ absl::StatusOr<std::unique_ptr<control::Service>> Listen(const control::JobFolde
   if (const int port = std::atoi(GetNote(state, kMetricsPortNote).c_str()); port != 0 && !closing) {
     options.open_port = port;
   }
-  // Metrics are no reason to end a job that runs: a coordinator that is started again does without,
-  // if another program has taken their port.
+  // A missing port for metrics is no reason to end a job that runs: a coordinator that is started
+  // again runs without metrics if another program has taken their port.
   const bool again = control::GetLastPort(state) != 0;
   const auto listen = [&] {
     auto service = control::Service::Listen(folder, place, options);

@@ -167,7 +167,7 @@ void LocalLauncher::LookAt(const IncarnationId& id, Agent& agent) {
     const auto exit = agent.child->Wait(0);
     if (absl::IsDeadlineExceeded(exit.status())) return;
     const auto mark = control::LookAtIncarnation(options_.folder.path, id);
-    // Another process is this incarnation's agent: ours came second.
+    // Another process is this incarnation's agent: the one that was started here came second.
     if (mark.ok() && mark->state == IncarnationMark::State::kHeld) {
       agent.child.reset();
       return LookAt(id, agent);
@@ -204,7 +204,7 @@ void LocalLauncher::WaitForEnds(double seconds) {
   }
 }
 
-// Of a task's incarnations that have ended only the last one matters.
+// Of a task's incarnations that have ended, only the last one matters.
 void LocalLauncher::Forget() {
   for (auto it = agents_.begin(); it != agents_.end();) {
     const auto next = std::next(it);
@@ -227,7 +227,8 @@ std::vector<job::TaskObservation> LocalLauncher::Observe() {
   return seen;
 }
 
-// Waits for agents to end. Its descriptors are its own, so that no agent's object is shared.
+// Waits for agents to end. It has duplicates of their descriptors, so that no agent's object is
+// shared between threads.
 void LocalLauncher::Watch(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     std::vector<pollfd> polled = {{.fd = wake_.get(), .events = POLLIN, .revents = 0}};

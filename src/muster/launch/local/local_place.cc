@@ -29,7 +29,8 @@ std::string Advice(const control::JobFolder& folder) {
   return StrCat("muster resume ", name, " continues with it, muster stop ", name, " closes it");
 }
 
-// Nothing of it runs any more: "lost", and so are the tasks that ran.
+// Describes a job of which nothing runs any more: its phase is "lost", and so are the tasks that
+// ran.
 void SetLost(const control::JobFolder& folder, Json* job) {
   (*job)["lost"] = true;
   (*job)["coordinator"] = StrCat("ended: coordinator lost; ", Advice(folder));
@@ -62,7 +63,7 @@ absl::StatusOr<Json> LocalPlace::State() const {
   return std::move(journal.state);
 }
 
-// `silence`: why the coordinator did not answer.
+// `silence` says why the coordinator did not answer.
 absl::StatusOr<Json> LocalPlace::DescribeJournal(const absl::Status& silence) const {
   const control::JobFolder& folder = options_.folder;
   MUSTER_ASSIGN_OR_RETURN(const Json state, State());
@@ -86,7 +87,7 @@ absl::StatusOr<Json> LocalPlace::DescribeJournal(const absl::Status& silence) co
   return job;
 }
 
-// A job in a network of its own is spoken to from within that.
+// A job in a separate network can be reached only from within that network.
 absl::Status LocalPlace::EnterNetwork() const {
   if (process::IsNetworkIsolated()) return absl::OkStatus();
   const auto coordinator = control::LivingCoordinator(options_.folder);
@@ -94,7 +95,7 @@ absl::Status LocalPlace::EnterNetwork() const {
                      : absl::UnavailableError("its coordinator has just ended");
 }
 
-// One request to the running coordinator; FAILED_PRECONDITION when there is none.
+// Sends one request to the running coordinator. FAILED_PRECONDITION if there is none.
 absl::StatusOr<Json> LocalPlace::Ask(const std::string& method, const std::string& path,
                                      const Json& body) {
   const control::JobFolder& folder = options_.folder;
@@ -114,8 +115,8 @@ absl::StatusOr<Json> LocalPlace::Ask(const std::string& method, const std::strin
   return Json(answer);
 }
 
-// A request that must arrive: while the coordinator is being started or restarted, the request is
-// repeated until it answers, for some seconds at most.
+// Sends a request that must arrive. While the coordinator is being started or restarted, the
+// request is repeated until it answers, for some seconds at most.
 absl::Status LocalPlace::AskPatiently(const std::string& path, const Json& body) {
   const auto deadline = process::Deadline::After(options_.patience_seconds);
   while (true) {
@@ -156,7 +157,7 @@ absl::Status LocalPlace::Stop(const std::string& why) {
   }
   const absl::Status asked = AskPatiently("/v1/stop", {{"why", why}});
   if (!absl::IsFailedPrecondition(asked)) return asked;
-  // Its coordinator has ended since.
+  // The coordinator has ended since then.
   MUSTER_ASSIGN_OR_RETURN(const Json after, Describe());
   return HasEnded(after) ? absl::OkStatus() : asked;
 }
@@ -214,7 +215,7 @@ bool LocalPlace::WaitForEnd(double seconds) {
     if (!pid) return true;
     const process::Descriptor process(process::OpenPidfd(*pid));
     pollfd end{.fd = process.get(), .events = POLLIN, .revents = 0};
-    // One that ended a moment ago, or has just begun and not said its pid.
+    // The coordinator ended a moment ago, or has just begun and not written its pid yet.
     if (!process.valid()) poll(nullptr, 0, 1);
     if (process.valid() && poll(&end, 1, deadline.PollMillis()) < 0) return false;
     if (deadline.expired()) return false;

@@ -32,7 +32,7 @@ constexpr ArchiveKind kArchiveKinds[] = {
     {".tar.xz", "tar"}, {".tar.zst", "tar"}, {".zip", "unzip"},
 };
 
-// None for a name with another ending.
+// Returns null for a name with another ending.
 const ArchiveKind* GetKind(const std::string& path) {
   const auto found =
       std::find_if(std::begin(kArchiveKinds), std::end(kArchiveKinds),
@@ -95,7 +95,7 @@ absl::Status FileError(const std::error_code& error, std::string_view what) {
   return ErrnoStatus(error.value(), what);
 }
 
-// Only its owner may touch the copy; what could be run still can.
+// Only the owner has access to the copy. A file that could be executed still can.
 absl::Status CopyFile(const std::string& source, const std::string& target) {
   namespace fs = std::filesystem;
   std::error_code error;

@@ -24,7 +24,7 @@ int HostChoice::GetGpus(job::TaskId task) const {
   return gpus == gpus_.end() ? 0 : gpus->second;
 }
 
-// The lowest GPUs in a row that no other task of the host has.
+// Returns the lowest GPUs in a row that no other task of the host has.
 int HostChoice::FindFreeGpus(job::TaskId task, size_t host) const {
   std::vector<std::pair<int, int>> taken;  // first, and after the last
   for (const auto& [other, place] : places_) {
@@ -56,7 +56,7 @@ void HostChoice::Restore(job::TaskId task, const TaskPlace& place) {
   if (place.host < avoided_until_.size()) places_[task] = place;
 }
 
-// Of the good hosts the one with the fewest tasks, and of those the next one.
+// Chooses, of the good hosts, one with the fewest tasks, and of these the next in turn.
 TaskPlace HostChoice::Choose(job::TaskId task, bool stays, double now) {
   TaskPlace& place = places_[task];
   if (stays || IsGood(place.host, now) || !AnyGood(now)) return place;

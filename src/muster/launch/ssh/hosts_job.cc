@@ -42,7 +42,7 @@ std::string Machine() {
   return StrCat(name.sysname, " ", name.machine);
 }
 
-// The tasks' programs by name, without the one that is sent along.
+// Returns the names of the tasks' programs, without one that is sent along.
 std::vector<std::string> GetPrograms(const job::JobSpec& spec) {
   std::set<std::string> names;
   for (const auto& [type, replica] : spec.replicas) {
@@ -55,14 +55,14 @@ std::vector<std::string> GetPrograms(const job::JobSpec& spec) {
   return {names.begin(), names.end()};
 }
 
-// A pipe in a file's stead: RunCaptured gives no input.
+// A pipe serves as the input, since RunCaptured gives none.
 absl::StatusOr<process::CapturedRun> RunWithInput(std::vector<std::string> command,
                                                   const std::string& input) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return ErrnoStatus(errno, "cannot make a pipe");
   const process::Descriptor reader(ends[0]);
   process::Descriptor writer(ends[1]);
-  // It fits into a pipe: a script of a few lines.
+  // The script has a few lines and fits into a pipe.
   if (write(writer.get(), input.data(), input.size()) != static_cast<ssize_t>(input.size())) {
     return ErrnoStatus(errno, "cannot write to a pipe");
   }
@@ -95,7 +95,7 @@ absl::StatusOr<Answer> Ask(const std::string& name, const std::vector<std::strin
   return answer;
 }
 
-// All at once. The problems of all hosts, one line each.
+// Asks all hosts at once. Returns the problems of all hosts, one line each.
 absl::StatusOr<std::vector<Host>> AskAll(const HostsOptions& options, const Inquiry& inquiry) {
   const std::string script = InquiryScript(inquiry);
   std::vector<absl::StatusOr<Answer>> answers(options.names.size(), absl::UnknownError(""));
@@ -140,7 +140,7 @@ absl::Status WriteCertificates(const std::string& folder, const net::Credentials
   return absl::OkStatus();
 }
 
-// One authority of the job, whose key is written nowhere.
+// Makes the job's one authority, whose key is written nowhere.
 absl::Status MakeCertificates(const control::JobFolder& folder, const Hosts& hosts,
                               const control::ListenPlace& place) {
   using net::CertificateUse;
@@ -162,7 +162,7 @@ absl::Status MakeCertificates(const control::JobFolder& folder, const Hosts& hos
   return absl::OkStatus();
 }
 
-// What is staged here, as one file for the hosts.
+// Packs what is staged here into one file for the hosts.
 absl::Status PackStaged(const control::JobFolder& folder) {
   if (!files::OpenFileSystems()->Stat(folder.staged()).ok()) return absl::OkStatus();
   process::ChildSpec spec;

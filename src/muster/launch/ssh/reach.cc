@@ -36,17 +36,17 @@ constexpr double kOutputSeconds = 5;        // for the rest of the output, after
 constexpr size_t kKeptLines = 5;            // of what ssh and the agent say
 constexpr int64_t kSparedBytes = 16 << 20;  // of the disk, as agents do
 
-// What the agent there gets, by its name in the bundle.
+// The files that the agent on the host gets, by their names in the bundle.
 constexpr const char* kHostFiles[] = {"ca.pem", "server.pem", "server-key.pem", "client.pem",
                                       "client-key.pem"};
 
-// The input of ssh: a text, then files.
+// The input of ssh: first a text, then files.
 class Payload {
  public:
   explicit Payload(std::string text) : text_(std::move(text)) {}
   void Add(const std::string& path) { files_.push_back(path); }
 
-  // Writes what the pipe takes now. False: all is written, or nobody reads.
+  // Writes as much as the pipe takes now. Returns false if all is written, or if nobody reads.
   absl::StatusOr<bool> Write(int fd) {
     while (true) {
       if (sent_ == text_.size()) {
@@ -88,7 +88,8 @@ class Payload {
 
 constexpr size_t kMaxLineBytes = size_t{64} << 10;  // the rest of a longer line is left out
 
-// What the host's side says on stderr, line by line: of the script, of the agent, of ssh.
+// Reads what the host's side writes to stderr, line by line: lines of the script, of the agent and
+// of ssh.
 class HostWords {
  public:
   explicit HostWords(std::unique_ptr<process::LogFile> log) : log_(std::move(log)) {}
@@ -240,7 +241,8 @@ class Reacher {
     }
   }
 
-  // Until ssh has ended. The input stays open when all is written: its end would end the agent.
+  // Waits until ssh has ended. The input stays open after all is written: closing it would end the
+  // agent.
   absl::Status Speak(Payload& payload) {
     bool writing = true;
     while (true) {
@@ -259,7 +261,7 @@ class Reacher {
     return absl::OkStatus();
   }
 
-  // What is certain about the task's end goes into writing.
+  // Writes down what is certain about the task's end.
   absl::Status End() {
     MUSTER_ASSIGN_OR_RETURN(const process::ExitInfo exit, ssh_->Wait(kOutputSeconds));
     const absl::Status whole = output_->Finish(kOutputSeconds);
@@ -290,7 +292,7 @@ class Reacher {
     return line.empty() ? "" : StrCat(" (", line, ")");
   }
 
-  // "0 {...}": the agent's exit code and the end that it wrote down; "137 ": it wrote none.
+  // Parses "0 {...}", the agent's exit code and the end that it wrote, or "137 ", if it wrote none.
   job::TaskEnd GetEnd(const std::string& text) const {
     const std::string code = text.substr(0, text.find(' '));
     const auto json = formats::ParseJsonObject(text.substr(code.size()), "end");

@@ -10,18 +10,18 @@ namespace muster::launch::ssh {
 namespace {
 
 constexpr char kLine[] = "muster-host: ";
-// A host that vanishes is given up by the coordinator; ssh only must not stay indefinitely.
+// The coordinator gives up a host that vanishes; this only keeps ssh from waiting indefinitely.
 constexpr char kConnectSeconds[] = "ConnectTimeout=10";
 constexpr char kAliveSeconds[] = "ServerAliveInterval=30";
 
-// The first address of "::ffff:10.0.0.5", which a dual-stack server writes for 10.0.0.5.
+// Returns 10.0.0.5 for "::ffff:10.0.0.5", which is how a dual-stack server writes that address.
 std::string Plain(const std::string& address) {
   constexpr std::string_view kMapped = "::ffff:";
   return address.starts_with(kMapped) ? address.substr(kMapped.size()) : address;
 }
 
-// What runs after the agent: its leftovers are ended, its last words are read, all is removed. An
-// end of the input (the job's side is gone) ends the agent.
+// The script's part after the agent: it ends leftover processes, reads the agent's last words and
+// removes all files. When its input ends, because the job's side is gone, it ends the agent.
 constexpr char kRunAgent[] = R"sh(
 exec 3<&0
 "$program" agent --bundle "$bundle" "$@" 3<&- &
@@ -66,7 +66,8 @@ std::vector<std::string> RunScript(const std::vector<std::string>& ssh, const st
   for (const char* const option : {"BatchMode=yes", kConnectSeconds, kAliveSeconds}) {
     command.insert(command.end(), {"-o", option});
   }
-  // -T: no terminal, which would change bytes. Without quotes inside, for whatever login shell.
+  // -T asks for no terminal, which would change bytes. The text has no quotes inside, so that any
+  // login shell can read it.
   command.insert(command.end(),
                  {"-T", host, StrCat("exec sh -c 'eval \"$(head -c ", script_bytes, ")\"'")});
   return command;

@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<SshLauncher>> SshLauncher::Create(local::LocalLau
   return launcher;
 }
 
-// Null: another incarnation was started after it, or none.
+// Returns null if another incarnation was started after it, or none.
 const StartedTask* SshLauncher::FindStarted(job::TaskId task, int64_t incarnation) const {
   const auto found = started_.find(task);
   const bool is_it = found != started_.end() && found->second.incarnation == incarnation;
@@ -42,7 +42,7 @@ std::vector<std::string> SshLauncher::CommandFor(const control::StartRequest& re
   const TaskPlace place = choice_.Choose(request.task, request.port_required, now());
   started_[request.task] = {
       .incarnation = request.incarnation, .place = place, .stays = request.port_required};
-  // Without it the task runs all the same; only a later coordinator would choose its host anew.
+  // If this fails the task runs all the same; a later coordinator would then choose its host anew.
   if (const absl::Status written = WriteStarted(folder_, started_); !written.ok()) {
     std::fprintf(stderr, "muster: cannot write down the host of %s: %s\n",
                  job::TaskName(request.task).c_str(),
@@ -77,7 +77,7 @@ std::string SshLauncher::GetPlace(job::TaskId task, int64_t incarnation) const {
   return started == nullptr ? "" : StrCat("host ", hosts_.all[started->place.host].name);
 }
 
-// An agent that does not report or obey: its host is avoided for a while.
+// The agent does not report or obey, so its host is avoided for a while.
 void SshLauncher::Kill(job::TaskId task, int64_t incarnation) {
   if (const StartedTask* const started = FindStarted(task, incarnation); started != nullptr) {
     choice_.Avoid(started->place.host, now());
