@@ -66,8 +66,8 @@ TEST_P(StepCostTest, AStepOfManyGradientsGoesAroundTheRing) {
   ExpectMessagesOfAStep(Spec(10'000), 5 * (n() - 1));
 }
 
-// A table of three rows of 16 floats, all of which each batch has, below a dense layer.
-constexpr int kTableRows = 3, kTableCols = 16, kUnits = 8;
+// A table of three rows of 16 floats below a dense layer.
+constexpr int kTableRows = 3, kTableCols = 16, kTableUnits = 8;
 constexpr std::string_view kTableSpec = R"(
 inputs: {color: string, y: int}
 label: y
@@ -82,7 +82,7 @@ train: {batch_size: 16, epochs: 100, seed: 5}
 TEST_P(StepCostTest, AStepWithATableSendsItsRowsToEachOther) {
   constexpr int64_t kSteps = 4;
   // The dense layer, the output layer and two losses.
-  constexpr size_t kDense = ((kTableCols + 1) * kUnits + kUnits + 1 + 2) * sizeof(float);
+  constexpr size_t kDense = ((kTableCols + 1) * kTableUnits + kTableUnits + 1 + 2) * sizeof(float);
   // Their number, their indices and gradients, and the length of the position's text.
   constexpr size_t kRows =
       sizeof(uint32_t) + kTableRows * (1 + kTableCols) * sizeof(float) + sizeof(uint32_t);
@@ -91,6 +91,12 @@ TEST_P(StepCostTest, AStepWithATableSendsItsRowsToEachOther) {
     return FramedBytes(24) + FramedBytes(kDense) + FramedBytes(sizeof(uint64_t)) +
            FramedBytes(kRows + position);
   };
+  // Every share of these records has all three rows; only the last batch of an epoch may lack one.
+  std::string csv = "color,y\n";
+  for (int i = 0; i < 300; ++i) {
+    csv += StrCat(i % 3 == 0 ? "red" : i % 3 == 1 ? "green" : "blue", ",", i % 2, "\n");
+  }
+  Write("train.csv", csv);
   const std::string yaml(kTableSpec);
   const std::vector<Traffic> few = Measure(yaml, 2), more = Measure(yaml, 2 + kSteps);
   for (size_t rank = 0; rank < few.size(); ++rank) {
