@@ -213,6 +213,7 @@ def test_the_wheels_metadata_names_its_licences(wheel, version, repository) -> N
     for line in ("Metadata-Version: 2.4", f"Version: {version}", "License-Expression: Apache-2.0",
                  "License-File: LICENSE", "Requires-Python: >=3.8"):  # fmt: skip
         assert f"{line}\n" in metadata
+    assert (repository / "packaging/package_page.md").read_text().strip() in metadata
     assert licence == (repository / "LICENSE").read_bytes()
     for project in ("OpenSSL", "Abseil", "yaml-cpp", "farmhash", "zlib", "zstd", "Boost"):
         assert project in third_party

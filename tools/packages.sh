@@ -11,6 +11,7 @@ TEST_PACKAGES=(
   git libgtest-dev libgmock-dev libbenchmark-dev
   python3 python3-venv unzip zstd
   dpkg-dev file
+  zsh fish
   iproute2 nftables openssh-server openssh-client
   clang-format-14
 )

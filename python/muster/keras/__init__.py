@@ -6,7 +6,8 @@
     ...                                      # muster train exported --train data.tfrecord ...
     muster.keras.load("checkpoint", model)
 
-Needs TensorFlow 2.16 or later with Keras 3.5 or later, which are imported when first used. docs/keras.md
+Needs TensorFlow 2.16 or later with Keras 3.5 or later, which are imported when first used; only
+`to_model_file` is for Keras 2. docs/keras.md
 says which models can be exported, docs/formats/keras_export.md what is written.
 """
 
@@ -18,7 +19,7 @@ from typing import Any, Mapping, Optional, Union
 from muster.keras.fields import Field
 from muster.places import local_path
 
-__all__ = ["Field", "export", "load", "write"]
+__all__ = ["Field", "export", "load", "to_model_file", "write"]
 
 _Path = Union[str, "os.PathLike[str]"]
 
@@ -115,6 +116,23 @@ def write(
 
     writer = writing.Writer(local_path(export), class_weight, for_training)
     return writer.write(data, writing.paths_of(local_path(out), shards))
+
+
+def to_model_file(model: Any, path: _Path, label: str = "label", batch_size: int = 32) -> None:
+    """Writes a model folder for a compiled Keras 2 WideDeepModel: its model file, and a checkpoint with its
+    weights and the state of its optimizers, from which `muster train` goes on.
+
+    model: a tf.keras.experimental.WideDeepModel whose two models are DenseFeatures of feature columns
+        and what `linear` and `dnn` of a model file have (docs/keras.md). It works with any TensorFlow 2
+        with Keras 2.
+    label: the record field with the label. batch_size: of the training, as `fit` takes it.
+
+    Raises ValueError for what a model file cannot say, with the layer, the column, the loss or the
+    optimizer; nothing is written then.
+    """
+    from muster.keras import wide_deep
+
+    wide_deep.to_model_file(model, local_path(path), label, batch_size)
 
 
 def _require() -> None:

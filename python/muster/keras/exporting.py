@@ -89,10 +89,10 @@ def _export(request: Request) -> None:
 
 def _graph(functions: Functions, update: Optimizer, measured: List[Metric]) -> Graph:
     graph = Graph()
-    graph.add("step", functions.step())
+    graph.add("step", functions.step(measured))
     if functions.ids is not None:
         graph.add("ids", functions.ids)
-        graph.add("step_whole", functions.step(whole=True))
+        graph.add("step_whole", functions.step(measured, whole=True))
     graph.add("predict", functions.predict())
     graph.add("evaluate", functions.evaluate(measured))
     for one in measured:

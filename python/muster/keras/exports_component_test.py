@@ -12,6 +12,7 @@ NAMES = {
     "function_checks.py": keras_checks.names("function_checks.py"),
     "evaluation_checks.py": keras_checks.names("evaluation_checks.py"),
     "weights_checks.py": keras_checks.names("weights_checks.py"),
+    "fit_checks.py": keras_checks.names("fit_checks.py"),
     "writing_checks.py": keras_checks.names("writing_checks.py"),
     "rule_checks.py": [
         *(f"rule_of_{name}" for name in keras_checks.keys("rule_checks.py", "RULES")),
@@ -19,7 +20,7 @@ NAMES = {
     ],
 }
 
-WITH_BINARY = ("weights_checks.py", "writing_checks.py")
+WITH_BINARY = ("fit_checks.py", "weights_checks.py", "writing_checks.py")
 
 
 @pytest.fixture(scope="module")

@@ -124,12 +124,30 @@ class Functions:
         self._has_targets = True
 
     @property
+    def takes_class_weights(self) -> bool:
+        """Whether a step without a column of weights takes a weight of each row, which is 1 unless
+        `muster train --class-weight` gives others: where Keras's fit takes class_weight, and the loss
+        is the same with weights of 1 as without."""
+        shape = getattr(self.predicted, "shape", None)
+        return (
+            self.weight is None
+            and self.loss.weighs_rows
+            and len(self.labels.all) == 1
+            and self.labels.all[0].dtype != "string"
+            and None not in self.labels.all[0].shape
+            and len(self.labels.all[0].shape) <= 1
+            and shape is not None
+            and len(shape) <= 2
+        )
+
+    @property
     def ids(self) -> Optional[Traced]:
         """Of computed lookups; None: there is none."""
         return self._ids
 
-    def step(self, whole: bool = False) -> Traced:
-        """Finds states, and trainable variables that the loss does not depend on, too."""
+    def step(self, metrics: List[Metric], whole: bool = False) -> Traced:
+        """Finds states, and trainable variables that the loss does not depend on, too. `metrics` are
+        of the predictions that the loss is of, as in Keras's fit."""
         states: List[Entry] = []
 
         def body(arguments: Tensors) -> Tensors:
@@ -148,6 +166,9 @@ class Functions:
                     data, loss = data * scale, loss * scale
                 minimised = loss * self.loss_scale if self.loss_scale != 1 else loss
             results: Tensors = {"loss": loss, "data_loss": data}
+            labels, _ = self._targets(arguments)
+            for metric in metrics:
+                results.update(metric.increments(labels, predictions))
             sources = [arguments[entry.argument()] for entry in dense]
             gradients = tape.gradient(minimised, [*sources, *(one.rows for one in taken)])
             for entry, gradient in zip(dense, gradients):
@@ -166,7 +187,10 @@ class Functions:
                 results[entry.argument("new")] = new
             return results
 
-        traced = tracing.trace(self._step_specs(whole), body)
+        specs = self._step_specs(whole)
+        if self.takes_class_weights:
+            specs["sample_weight"] = tracing.spec((), "float32")
+        traced = tracing.trace(specs, body)
         for entry in self.variables:
             if entry.trainable and entry.argument("grad") not in traced.outputs:
                 entry.trainable = False
@@ -298,8 +322,7 @@ class Functions:
 
     def _targets(self, arguments: Tensors) -> Tuple[Any, Any]:
         labels = {port.name: arguments[f"label_{port.name}"] for port in self.labels.all}
-        weight = arguments["sample_weight"] if self.weight else None
-        return self.labels.pack(labels), weight
+        return self.labels.pack(labels), arguments.get("sample_weight")
 
     def _share(self, arguments: Tensors) -> Any:
         """These rows' share of the denominator; None: nothing to multiply by."""

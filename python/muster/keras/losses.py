@@ -70,6 +70,11 @@ class Loss:
         return self._carrier is not None
 
     @property
+    def weighs_rows(self) -> bool:
+        """Whether the weights of rows multiply their losses, and change nothing else."""
+        return not self.own and len(self._flat) == 1 and not self._by_weight()
+
+    @property
     def sparse(self) -> bool:
         """Whether labels are numbers of classes."""
         return any("sparse" in name.lower() for name in self._names())
@@ -101,10 +106,13 @@ class Loss:
     def _is_separable(self, masked: bool, weighted: bool) -> bool:
         """An own compute_loss may divide by the sum of the weights, which an example hardly shows where
         all rows have about the same loss."""
-        by_weight = self.own or any(
+        by_weight = self.own or self._by_weight()
+        return self.separable and not masked and not (by_weight and weighted)
+
+    def _by_weight(self) -> bool:
+        return any(
             getattr(one, "reduction", None) == "mean_with_sample_weight" for one in self._flat
         )
-        return self.separable and not masked and not (by_weight and weighted)
 
     def _own(
         self, inputs: Any, labels: Any, predictions: Any, sample_weight: Any, training: bool

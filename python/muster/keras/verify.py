@@ -185,6 +185,8 @@ class _Comparison:
 
     def _arguments(self) -> Dict[str, Any]:
         arguments: Dict[str, Any] = dict(self._batch.arguments(), denominator=np.float32(0))
+        if self._functions.takes_class_weights:
+            arguments["sample_weight"] = np.ones(self._batch.count, np.float32)
         for entry in self._functions.variables:
             value = arguments[entry.argument()] = entry.variable.numpy()
             if entry.read_whole:

@@ -170,34 +170,6 @@ TEST_F(AgentTest, ATaskEndsWithTheLeaseWhileAFileSystemHoldsItsAgentUp) {
   EXPECT_THAT(end->Describe(), HasSubstr("the coordinator was silent for 1s"));
 }
 
-TEST_F(AgentTest, ItReadsWhereACoordinatorIsThatHasMovedAndItsTaskRunsOn) {
-  const std::string script =
-      StrCat("while [ ! -e ", folder_.path, "/end ]; do sleep 0.02; done; exit 0");
-  const std::string place = folder_.path + "/coordinator";
-  Run(script, /*evaluator=*/false, kLongLease);
-  StartAgent({.id = {kWorker, WaitForIncarnation(kWorker)}, .find_coordinator = place});
-  int task = 0;
-  const auto runs = [&](const Json& said) { return (task = said.value("pid", 0)) != 0; };
-  ASSERT_TRUE(WaitUntil(kWorker, runs)) << service_->Describe();
-  const int before = task;
-  const std::string first = service_->url();
-  auto moved = Service::Listen(folder_, {});  // before the first one ends: at another port
-  ASSERT_TRUE(moved.ok()) << moved.status();
-  service_ = *std::move(moved);
-  ASSERT_NE(service_->url(), first);
-  journal_ = *Journal::Open(*files_, folder_.journal());
-  service_->Run(*Coordinator::Resume({journal_.get(), &launcher_, &clock_, "boot"}));
-  ASSERT_TRUE(io::WriteFileAtomically(*files_, place, service_->url() + "\n").ok());
-  ASSERT_TRUE(WaitUntil(kWorker, runs)) << service_->Describe();
-  EXPECT_EQ(task, before);
-  ASSERT_TRUE(io::WriteFileAtomically(*files_, folder_.path + "/end", "").ok());
-  EXPECT_TRUE(WaitUntil(kWorker, [](const Json& said) {
-    return said.value("phase", "") == "succeeded";
-  })) << service_->Describe();
-  agent_.join();
-  EXPECT_TRUE(result_.ok()) << result_;
-}
-
 TEST_F(AgentTest, ItWaitsForThePortByWhichOthersKnowItsTask) {
   auto held = process::HeldPort::Any({});
   ASSERT_TRUE(held.ok()) << held.status();

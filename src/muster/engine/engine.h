@@ -107,6 +107,9 @@ class GradientSink {
 struct StepResult {
   double loss = 0;       // over the batch, with regularisation; this is minimised
   double data_loss = 0;  // without regularisation
+  // What the batch adds to the states of the metrics, as Forward::metric_states, from the step's
+  // own forward pass. Empty if the engine's step gives none, and for a batch without rows.
+  std::vector<std::vector<float>> metric_states = {};
 };
 
 // Predictions for a batch: `logits` rows x logits_dimension.
@@ -163,6 +166,9 @@ class Engine {
   // All uses of tables. A caller that gives the engine blocks of tables renumbers the ids by this
   // list. Lists that share a table, and tables that share a list, share their numbers.
   virtual std::span<const TableUse> table_uses() const = 0;
+
+  // The number of floats in each of StepResult::metric_states; empty: a step gives none.
+  virtual std::span<const size_t> metric_sizes() const { return {}; }
 
   // Adds to a batch the id lists that table_uses() names, where the engine derives them from the
   // other columns (finds_ids). Callers that renumber ids call it first. Step and Predict do it

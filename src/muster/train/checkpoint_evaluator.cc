@@ -74,7 +74,8 @@ bool CheckpointEvaluator::IsTime() const {
   return !last_step_ || SecondsBetween(last_nanos_, now) >= spec_.throttle_secs;
 }
 
-absl::Status CheckpointEvaluator::Evaluate(int64_t step, bool is_final, Progress& progress) {
+absl::Status CheckpointEvaluator::Evaluate(int64_t step, bool is_final, Progress& progress,
+                                           std::optional<EpochValues> training) {
   const bool again = last_step_ == step;
   std::vector<std::string> made;
   if (again) {
@@ -88,6 +89,7 @@ absl::Status CheckpointEvaluator::Evaluate(int64_t step, bool is_final, Progress
                               return Export(result, is_final, &made);
                             }));
     progress.Exclude(nested.seconds());
+    result_->training = std::move(training);
   }
   last_step_ = step;
   last_nanos_ = estimator_.clock().MonotonicNanos();
@@ -95,9 +97,10 @@ absl::Status CheckpointEvaluator::Evaluate(int64_t step, bool is_final, Progress
   return absl::OkStatus();
 }
 
-absl::Status CheckpointEvaluator::Finish(int64_t step, Progress& progress) {
+absl::Status CheckpointEvaluator::Finish(int64_t step, Progress& progress,
+                                         std::optional<EpochValues> training) {
   if (last_step_ == step && spec_.exporters.empty()) return absl::OkStatus();
-  return Evaluate(step, /*is_final=*/true, progress);
+  return Evaluate(step, /*is_final=*/true, progress, std::move(training));
 }
 
 absl::Status CheckpointEvaluator::Export(const EvalResult& result, bool is_final,

@@ -102,11 +102,7 @@ absl::Status Estimator::SaveSpec() const {
   if (!model::HasSavedSpec(files_, config_.model_dir)) {
     return model::SaveModelSpec(files_, own, config_.model_dir);
   }
-  if (own.exported) return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(model::ModelSpec there, model::LoadSavedSpec(files_, config_.model_dir));
-  if (there.format == own.format) return absl::OkStatus();
-  there.format = own.format;
-  return model::SaveModelSpec(files_, there, config_.model_dir);
+  return model::SaveDataFormat(files_, own.format, config_.model_dir);
 }
 
 absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& progress,

@@ -130,8 +130,8 @@ class Estimator {
   // Removes another model's spec and its checkpoint of step 0 from model_dir, of which CheckFolder
   // has found that nothing was trained there. `files` must hold model_dir's lease.
   absl::Status RemoveUntrained(io::FileSystem& files, Progress& progress) const;
-  // Writes model_dir's model.yaml. Of one that exists only the format of the data is replaced, by
-  // that of this training. This process must have the lease.
+  // Writes model_dir's model.yaml, or a copy of the export. Of one that exists only the format of
+  // the data is replaced, by that of this training. This process must have the lease.
   absl::Status SaveSpec() const;
   absl::StatusOr<std::unique_ptr<ModelLease>> AcquireLease(Progress& progress,
                                                            const std::atomic<bool>& stop) const;

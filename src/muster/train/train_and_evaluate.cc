@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "muster/train/evaluator.h"
+#include "muster/train/loop/evaluations.h"
+#include "muster/train/loop/training_metrics.h"
 
 namespace muster::train {
 namespace {
@@ -12,7 +14,10 @@ class EvaluationListener : public CheckpointListener {
  public:
   EvaluationListener(Estimator& estimator, const EvalSpec& spec, const ReportEvaluation& report,
                      const std::atomic<bool>& stop)
-      : evaluator(estimator, spec, report), stop_(stop) {}
+      : evaluator(estimator, spec, report),
+        every_epoch_(spec.every_epoch),
+        eval_folder_(EvalFolder(estimator.config().model_dir, spec.name)),
+        stop_(stop) {}
 
   absl::Status Begin(Session& session) override { return evaluator.Begin(session.files); }
 
@@ -21,22 +26,32 @@ class EvaluationListener : public CheckpointListener {
   // checkpoint of the start is not trained, or the run that made it has evaluated it; the last
   // checkpoint is evaluated in End.
   bool WaitsForSave(Session& session, int64_t step) override {
-    return is_due_ = step != session.first_step && !stop_ && evaluator.IsTime();
+    return is_due_ = !every_epoch_ && step != session.first_step && !stop_ && evaluator.IsTime();
   }
 
   absl::StatusOr<bool> AfterSave(Session& session, int64_t step) override {
     if (!std::exchange(is_due_, false)) return false;
-    const absl::Status evaluated = evaluator.Evaluate(step, /*is_final=*/false, session.progress);
-    if (Stopped(evaluated)) return false;  // the loop handles the stop
-    MUSTER_RETURN_IF_ERROR(evaluated);
-    ++session.evaluations;
+    MUSTER_RETURN_IF_ERROR(Evaluate(session, step));
     return false;
+  }
+
+  bool WantsEpochs() const override { return every_epoch_; }
+
+  absl::Status EndEpoch(Session& session, int64_t step) override {
+    if (stop_) return absl::OkStatus();
+    if (step == session.first_step) {
+      // An earlier run has trained this epoch. It may have been killed before it evaluated it.
+      MUSTER_ASSIGN_OR_RETURN(const auto earlier, ReadEvaluations(session.files, eval_folder_));
+      if (earlier.contains(step)) return absl::OkStatus();
+    }
+    return Evaluate(session, step);
   }
 
   absl::Status End(Session& session, int64_t step) override {
     // After a signal the process must end soon.
     if (stop_) return absl::OkStatus();
-    absl::Status evaluated = evaluator.Finish(step, session.progress);
+    MUSTER_ASSIGN_OR_RETURN(auto training, GetTraining(session));
+    absl::Status evaluated = evaluator.Finish(step, session.progress, std::move(training));
     session.ending.interrupted |= Stopped(evaluated);
     return Stopped(evaluated) ? absl::OkStatus() : evaluated;
   }
@@ -44,10 +59,31 @@ class EvaluationListener : public CheckpointListener {
   CheckpointEvaluator evaluator;
 
  private:
+  absl::Status Evaluate(Session& session, int64_t step) {
+    MUSTER_ASSIGN_OR_RETURN(auto training, GetTraining(session));
+    const absl::Status evaluated =
+        evaluator.Evaluate(step, /*is_final=*/false, session.progress, std::move(training));
+    if (Stopped(evaluated)) return absl::OkStatus();  // the loop handles the stop
+    MUSTER_RETURN_IF_ERROR(evaluated);
+    ++session.evaluations;
+    return absl::OkStatus();
+  }
+
+  // Nothing before the first step of this run.
+  absl::StatusOr<std::optional<EpochValues>> GetTraining(Session& session) const {
+    if (!every_epoch_ || session.metrics->epoch() < 0) return std::nullopt;
+    EpochValues values = {.epoch = session.metrics->epoch() + 1};
+    MUSTER_ASSIGN_OR_RETURN(values.metrics, session.metrics->Values());
+    values.metrics.emplace_back("loss", session.metrics->loss());
+    return values;
+  }
+
   bool Stopped(const absl::Status& evaluated) const {
     return stop_ && absl::IsCancelled(evaluated);
   }
 
+  const bool every_epoch_;
+  const std::string eval_folder_;
   const std::atomic<bool>& stop_;
   bool is_due_ = false;  // the checkpoint that is being saved will be evaluated
 };

@@ -3,7 +3,9 @@
 // In one process the evaluation is a listener of the CheckpointSaver. It skips the checkpoint of
 // the start, and evaluates a new checkpoint if start_delay_secs have passed since the start and
 // throttle_secs since the last evaluation. At the end it evaluates the last checkpoint, unless that
-// was done, and makes the final exports. In a cluster with an evaluator, the evaluator does the
+// was done, and makes the final exports. With EvalSpec::every_epoch it evaluates at the end of each
+// epoch instead, of which it then writes a checkpoint; a run that continues from that checkpoint
+// evaluates it if the earlier run did not. In a cluster with an evaluator, the evaluator does the
 // same with the checkpoints that the chief writes (train/evaluator.h), and the chief only trains.
 //
 // Faults of tf.estimator that are corrected here: the final export is made whenever the training

@@ -27,6 +27,7 @@ class TrainAndEvaluateTest : public TrainingTest {
   absl::StatusOr<TrainAndEvaluateResult> Run(const TrainSpec& train,
                                              std::string_view yaml = kTestSpec) {
     evaluated_.clear();
+    epochs_.clear();
     exports_.clear();
     const auto spec = model::ParseModelSpec(*files_, yaml, "spec.yaml");
     EXPECT_TRUE(spec.ok()) << spec.status();
@@ -37,6 +38,7 @@ class TrainAndEvaluateTest : public TrainingTest {
         *estimator, train, eval_, progress, stop_,
         [this](const EvalResult& result, const std::vector<std::string>& exports) {
           evaluated_.push_back(result.step);
+          if (result.training) epochs_.push_back(result.training->epoch);
           exports_.insert(exports_.end(), exports.begin(), exports.end());
         });
   }
@@ -79,7 +81,7 @@ class TrainAndEvaluateTest : public TrainingTest {
   RunConfig config_;
   EvalSpec eval_;
   std::atomic<bool> stop_{false};
-  std::vector<int64_t> evaluated_;
+  std::vector<int64_t> evaluated_, epochs_;
   std::vector<std::string> exports_;
 };
 
@@ -107,6 +109,60 @@ TEST_F(TrainAndEvaluateTest, EvaluatesEachCheckpointButTheFirst) {
     if (event.tag == "loss") steps.push_back(event.step);
   }
   EXPECT_THAT(steps, ElementsAre(10, 20, 30, 40, 50, 57));
+}
+
+TEST_F(TrainAndEvaluateTest, EvaluatesAtTheEndOfEachEpochAndAtNoOtherTime) {
+  eval_.every_epoch = true;
+  const auto result = Run(Training());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(evaluated_, ElementsAre(19, 38, 57));
+  EXPECT_THAT(epochs_, ElementsAre(1, 2, 3));
+  EXPECT_EQ(result->evaluation->training->metrics.back().second, result->training.loss);
+  ASSERT_TRUE(Train("alone", Training()).ok());
+  EXPECT_TRUE(Weights("model") == Weights("alone"));
+}
+
+// The checkpoint of the epoch's last step may have been saved for another reason.
+TEST_F(TrainAndEvaluateTest, AnEpochIsEvaluatedWhateverElseSavesItsCheckpoint) {
+  eval_.every_epoch = true;
+  config_.save_checkpoints_steps = 19;
+  ASSERT_TRUE(Run(Training()).ok());
+  EXPECT_THAT(evaluated_, ElementsAre(19, 38, 57));
+}
+
+TEST_F(TrainAndEvaluateTest, AnEvaluationOfAnEpochStopsBeforeTheNextStep) {
+  eval_.every_epoch = true;
+  TrainSpec spec = Training();
+  spec.hooks.push_back(NewEarlyStopping(*ParseEarlyStopping("loss:lower:1000:min_steps=20")));
+  const auto result = Run(spec);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(evaluated_, ElementsAre(19, 38));
+  EXPECT_EQ(result->training.step, 38);
+}
+
+// The run that continues evaluates an epoch whose checkpoint is there and whose evaluation is not,
+// and no other one again.
+TEST_F(TrainAndEvaluateTest, AfterACrashAnywhereEachEpochIsEvaluated) {
+  eval_.every_epoch = true;
+  config_.save_checkpoints_steps = 1000;
+  TrainSpec spec = Training();
+  spec.input.reader.epochs = 2;
+  int crashes = 0;
+  while (CrashAt(crashes + 1, spec)) {
+    LetItBeOfAKilledProcess();
+    const auto result = Run(spec);
+    ASSERT_TRUE(result.ok()) << result.status() << ", crash at change " << crashes + 1;
+    std::vector<int64_t> steps;
+    for (const auto& event : Events("model/eval")) {
+      if (event.tag == "loss") steps.push_back(event.step);
+    }
+    std::sort(steps.begin(), steps.end());
+    ASSERT_THAT(steps, testing::IsSupersetOf<int64_t>({19, 38})) << "crash at " << crashes + 1;
+    ASSERT_LE(steps.size(), 3) << "crash at " << crashes + 1;
+    ASSERT_TRUE(files_->RemoveAll("model").ok());
+    ++crashes;
+  }
+  EXPECT_GT(crashes, 20);
 }
 
 TEST_F(TrainAndEvaluateTest, DataThatCannotBeEvaluatedIsFoundBeforeTheTraining) {

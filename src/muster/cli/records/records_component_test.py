@@ -84,6 +84,32 @@ def test_inspect_shows_features_as_json(muster, place):
     assert limited.count("record at byte") == 1
 
 
+def test_inspect_and_verify_read_what_other_verbs_read(muster, place):
+    """With the same flags."""
+    lines = run(muster, place, "records", "inspect", "rows.csv", "--json").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["line"] for row in rows] == [2, 3, 6]
+    assert rows[0]["features"]["job"] == {"kind": "bytes", "values": ['clerk, "old"']}
+    (place / "part-00000").write_text("4;NA;1\n5;31;2\n")
+    flags = ("--delimiter", ";", "--no-header", "--columns", "id,age,y")
+    shown = run(muster, place, "records", "inspect", "part-00000", *flags, "--limit", "1")
+    assert shown.splitlines()[0] == "part-00000:1" and shown.splitlines()[2].split() == ["age", "bytes", "NA"]
+    assert "part-00000: 2 records, sound" in run(muster, place, "records", "verify", "part-00000", *flags)
+    assert "3 records, sound" in run(muster, place, "records", "verify", "rows.csv", "--spec", "spec.yaml")
+    (place / "small.yaml").write_text(
+        "inputs: {id: int, age: int, y: int}\nlabel: y\ncolumns: {age: {numeric: age}}\n"
+        "model: {type: linear, linear: {columns: [age]}}\n"
+    )
+    spec = ("records", "verify", "part-00000", "--spec", "small.yaml", *flags)
+    done = subprocess.run([muster.binary, *spec], cwd=place, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "part-00000:1: column 'age': 'NA' is not an int" in done.stderr
+    run(muster, place, *spec, "--missing", "NA", code=1)  # a row without the value
+    (place / "ragged.csv").write_text("a,b\n1,2\n3\n")
+    done = subprocess.run([muster.binary, "records", "verify", "ragged.csv"], cwd=place,
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 1 and "ragged.csv:3" in done.stderr
+
+
 def test_verify_names_the_first_bad_record(muster, place):
     (shard,) = convert(muster, place)
     assert "3 records, sound" in run(muster, place, "records", "verify", "data/part-*")

@@ -82,6 +82,12 @@ constexpr FlagUse kFlagUses[] = {
     {.flag = "--seed",
      .term = "seed",
      .value = [](const TaskFacts& f) { return StrCat(f.spec.input.reader.seed); }},
+    {.flag = "--class-weight",
+     .term = "class weights",
+     .value =
+         [](const TaskFacts& f) {
+           return f.flags.class_weights.empty() ? std::string("none") : f.flags.class_weights;
+         }},
     {.flag = "--replicas-per-task",
      .term = "replicas per task",
      .value = [](const TaskFacts& f) { return StrCat(std::max(f.flags.replicas, 1)); }},
@@ -143,6 +149,7 @@ constexpr FlagUse kFlagUses[] = {
     {.flag = "--eval", .why_not = "the chief or the evaluator alone evaluates"},
     {.flag = "--eval-steps", .why_not = "the chief or the evaluator alone evaluates"},
     {.flag = "--eval-name", .why_not = "the chief or the evaluator alone evaluates"},
+    {.flag = "--eval-every-epoch", .why_not = "the chief or the evaluator alone evaluates"},
     {.flag = "--eval-throttle-secs", .why_not = "the chief or the evaluator alone evaluates"},
     {.flag = "--eval-start-delay-secs", .why_not = "the chief or the evaluator alone evaluates"},
     {.flag = "--evaluator", .why_not = "the chief alone waits for it"},

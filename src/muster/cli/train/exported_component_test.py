@@ -192,6 +192,33 @@ def test_what_its_layers_add_chooses_the_best_and_is_told(
     assert re.search(r"Evaluated step \d+: loss \d+\.\d{4}\n", told.stderr), told.stderr
 
 
+def test_the_folder_has_the_format_of_its_newest_training(
+    models: pathlib.Path, muster: Muster, tmp_path: pathlib.Path
+) -> None:
+    """So that evaluate and predict need no flags for the same kind of file."""
+    import tensorflow as tf
+
+    rows = []
+    for record in tf.data.TFRecordDataset(str(models / "adagrad" / "data.tfrecord")).take(50):
+        features = tf.train.Example.FromString(record.numpy()).features.feature
+        lists = {name: list(getattr(f, f.WhichOneof("kind")).value) for name, f in features.items()}
+        rows.append({name: "|".join(map(str, values)) for name, values in sorted(lists.items())})
+    data = tmp_path / "part-00000"
+    data.write_text("".join(";".join(row.values()) + "\n" for row in rows))
+    flags = ("--delimiter", ";", "--no-header", "--columns", ",".join(rows[0]))
+    run = ("train", models / "adagrad" / "export", "--train", data, "--model-dir", tmp_path / "m",
+           "--quiet")  # fmt: skip
+    muster.run(*run, *flags)
+    muster.run("evaluate", tmp_path / "m", "--data", data, "--quiet")
+    muster.run("predict", tmp_path / "m", "--data", data, "--out", tmp_path / "p.jsonl", "--quiet")
+    assert len((tmp_path / "p.jsonl").read_text().splitlines()) == 50
+    other = tmp_path / "rows.csv"
+    other.write_text("".join(",".join(row) + "\n" for row in [[*rows[0]], *(r.values() for r in rows)]))
+    muster.run("train", models / "adagrad" / "export", "--train", other, "--model-dir", tmp_path / "m",
+               "--epochs", 2, "--fresh-data", "--quiet")  # fmt: skip
+    muster.run("evaluate", tmp_path / "m", "--data", other, "--quiet")
+
+
 @pytest.mark.parametrize("exported_by", ["models", "models_of_the_oldest"])
 @pytest.mark.parametrize("name", ["adagrad", "pictures"])
 def test_the_oldest_tensorflow_trains_as_keras(

@@ -118,8 +118,10 @@ absl::Status ResolveNewest(io::FileSystem& files, bool fall_back, TrainedModelFl
 }
 
 void AddThreadsFlag(CLI::App& verb, train::RunConfig* run) {
-  verb.add_option("--threads", run->threads,
-                  "Threads that compute a batch; another number gives other last digits")
+  verb.add_option(
+          "--threads", run->threads,
+          "Threads that compute a batch, for models with large layers; another number gives "
+          "other last digits")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
 }
@@ -221,18 +223,24 @@ void AddCalledHook(const std::shared_ptr<train::HookCalls>& calls, train::ModeKe
   if (auto hook = train::NewCalledHook(calls, mode)) hooks->push_back(std::move(hook));
 }
 
+nlohmann::ordered_json NumbersJson(const std::vector<metrics::NamedValue>& values) {
+  nlohmann::ordered_json object = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : values) {
+    object[name] = std::isfinite(value) ? nlohmann::ordered_json(value) : nullptr;
+  }
+  return object;
+}
+
 void PrintMetrics(const OutputFlags& flags, const std::string& event,
                   const train::EvalResult& result) {
   const std::vector<metrics::NamedValue>& metrics = result.metrics;
   if (flags.json) {
     nlohmann::ordered_json object = {
         {"event", event}, {"checkpoint", result.checkpoint}, {"bad_records", result.bad_records}};
-    for (const auto& [name, value] : metrics) {
-      if (std::isfinite(value)) {
-        object[name] = value;
-      } else {
-        object[name] = nullptr;
-      }
+    object.update(NumbersJson(metrics));
+    if (result.training) {
+      object["epoch"] = result.training->epoch;
+      object["training"] = NumbersJson(result.training->metrics);
     }
     std::printf("%s\n", object.dump().c_str());
     return;

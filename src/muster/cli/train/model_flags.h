@@ -17,6 +17,7 @@
 #include "muster/train/input/reject_writer.h"
 #include "muster/train/loop/hook_calls.h"
 #include "muster/train/loop/progress.h"
+#include "nlohmann/json_fwd.hpp"
 
 namespace muster::cli {
 
@@ -115,5 +116,7 @@ void AddCalledHook(const std::shared_ptr<train::HookCalls>& calls, train::ModeKe
 // Aligned "name  value" lines, or one JSON object, to stdout.
 void PrintMetrics(const OutputFlags& flags, const std::string& event,
                   const train::EvalResult& result);
+// An object; a value that is not finite is null.
+nlohmann::ordered_json NumbersJson(const std::vector<metrics::NamedValue>& values);
 
 }  // namespace muster::cli

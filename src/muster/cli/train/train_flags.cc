@@ -41,19 +41,29 @@ absl::StatusOr<train::BestBy> GetBestBy(const EvaluationFlags& flags) {
 
 // "auc 0.8912, average_loss 0.3141": what a line has room for; of an exported model, whose metrics
 // have the names that Keras gives them, the first few.
-std::string Summary(const train::EvalResult& result) {
+std::string Summary(const std::vector<metrics::NamedValue>& metrics) {
   constexpr int kInALine = 4;
   const bool of_head = std::ranges::any_of(
-      result.metrics, [](const auto& metric) { return metric.first == "average_loss"; });
+      metrics, [](const auto& metric) { return metric.first == "average_loss"; });
   std::string text;
   int shown = 0;
-  for (const auto& [name, value] : result.metrics) {
+  for (const auto& [name, value] : metrics) {
     const bool is_short = name == "auc" || name == "accuracy" || name == "average_loss";
     if (of_head ? !is_short : name == "global_step") continue;
     if (shown++ == kInALine) break;
     text += absl::StrFormat("%s%s %.4f", text.empty() ? "" : ", ", name, value);
   }
   return text;
+}
+
+// "Evaluated step 63: auc 0.8912", or "Evaluated epoch 2 (step 126): auc 0.8912 (training: loss
+// 0.4012)".
+std::string EvaluationLine(const train::EvalResult& result) {
+  if (!result.training)
+    return StrCat("Evaluated step ", result.step, ": ", Summary(result.metrics));
+  const train::EpochValues& training = *result.training;
+  return StrCat("Evaluated epoch ", training.epoch, " (step ", result.step,
+                "): ", Summary(result.metrics), " (training: ", Summary(training.metrics), ")");
 }
 
 nlohmann::ordered_json RecordsJson(const std::optional<train::RecordCounts>& records) {
@@ -81,10 +91,12 @@ void PrintSteps(const train::TrainResult& result) {
   if (result.first_step > 0) {
     std::printf(" (resumed at %lld)", static_cast<long long>(result.first_step));
   }
-  std::printf(", %s examples in %s, %s examples/s, loss %.4f\n",
+  std::printf(", %s examples in %s, %s examples/s, loss %.4f",
               FormatCount(static_cast<double>(result.examples)).c_str(),
               FormatDuration(result.seconds).c_str(), FormatCount(GetRate(result)).c_str(),
               result.loss);
+  for (const auto& [name, value] : result.metrics) std::printf(", %s %.4f", name.c_str(), value);
+  std::printf("\n");
 }
 
 void PrintRecords(const train::RecordCounts& records) {
@@ -155,16 +167,12 @@ void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
       ->needs(eval);
   verb.add_option("--eval-name", flags->name, "Events go to eval_NAME instead of eval")
       ->needs(eval);
-  verb.add_option("--eval-throttle-secs", flags->throttle_secs,
-                  "Seconds between evaluations at least")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->needs(eval);
-  verb.add_option("--eval-start-delay-secs", flags->start_delay_secs,
-                  "Seconds before the first evaluation at least")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->needs(eval);
+  auto* throttle = verb.add_option("--eval-throttle-secs", flags->throttle_secs,
+                                   "Seconds between evaluations at least");
+  throttle->check(CLI::NonNegativeNumber)->capture_default_str()->needs(eval);
+  auto* delay = verb.add_option("--eval-start-delay-secs", flags->start_delay_secs,
+                                "Seconds before the first evaluation at least");
+  delay->check(CLI::NonNegativeNumber)->capture_default_str()->needs(eval);
   verb.add_option("--exporter", flags->exporters,
                   StrCat("SavedModels in MODEL_DIR/export: ", train::DescribeExporters(),
                          "; in another folder with NAME= in front"))
@@ -175,9 +183,18 @@ void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->needs(eval);
-  verb.add_flag("--evaluator", flags->evaluator,
-                "Evaluate in a task of its own, beside the training (docs/distributed.md)")
-      ->needs(eval);
+  auto* evaluator =
+      verb.add_flag("--evaluator", flags->evaluator,
+                    "Evaluate in a task of its own, beside the training (docs/distributed.md)");
+  evaluator->needs(eval);
+  verb.add_flag(
+          "--eval-every-epoch", flags->every_epoch,
+          "Evaluate at the end of each epoch, of which a checkpoint is saved, and at no other "
+          "time but the end")
+      ->needs(eval)
+      ->excludes(throttle)
+      ->excludes(delay)
+      ->excludes(evaluator);
   verb.add_option("--early-stop", flags->early_stops,
                   "End the training by its evaluations: METRIC:no_increase:STEPS, "
                   "METRIC:no_decrease:STEPS, METRIC:higher:VALUE or METRIC:lower:VALUE; with "
@@ -216,6 +233,7 @@ absl::StatusOr<train::EvalSpec> MakeEvalSpec(const EvaluationFlags& flags,
   spec.name = flags.name;
   spec.throttle_secs = flags.throttle_secs;
   spec.start_delay_secs = flags.start_delay_secs;
+  spec.every_epoch = flags.every_epoch;
   for (const std::string& text : flags.exporters) {
     MUSTER_ASSIGN_OR_RETURN(auto parsed, train::ParseExporter(text, flags.exports_to_keep));
     spec.exporters.push_back(std::move(parsed.exporter));
@@ -254,6 +272,7 @@ void PrintTrained(const OutputFlags& output, const train::TrainResult& result) {
                                      {"stop_reason", result.stop_reason},
                                      {"checkpoint", result.checkpoint}};
     if (!result.nothing_left) object["loss"] = result.loss;
+    if (!result.metrics.empty()) object["metrics"] = NumbersJson(result.metrics);
     std::printf("%s\n", object.dump().c_str());
     return;
   }
@@ -274,8 +293,7 @@ void ReportEvaluation(const OutputFlags& output, train::Progress& progress,
                       bool again) {
   if (!output.json) {
     if (!again) {
-      progress.Note(StrCat("Evaluated step ", result.step, ": ", Summary(result),
-                           LeftOut(result.bad_records)));
+      progress.Note(StrCat(EvaluationLine(result), LeftOut(result.bad_records)));
     }
     for (const std::string& folder : exports) progress.Note(StrCat("Exported ", folder));
     return;

@@ -22,6 +22,7 @@ struct EvaluationFlags {
   std::string name;
   double throttle_secs = 600;
   double start_delay_secs = 120;
+  bool every_epoch = false;
   std::vector<std::string> exporters;
   int exports_to_keep = 5;
   std::vector<std::string> early_stops;

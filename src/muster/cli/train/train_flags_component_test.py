@@ -40,6 +40,8 @@ def train(place: pathlib.Path, *more: object) -> tuple[object, ...]:
         (("--seed", -1), "--seed: -1 is refused: it must not be below 0"),
         (("--save-secs", "soon"), "--save-secs: 'soon' is not a number"),
         (("--save-steps", 5, "--save-secs", 3), "--save-steps excludes --save-secs"),
+        (("--class-weight", "2=5"), "--class-weight: there is no class 2: the model has 2"),
+        (("--eval-every-epoch",), "--eval-every-epoch requires --eval"),
         (("--early-stop", "auc:no_increase:3"), "--early-stop requires --eval (or --eval-elsewhere)"),
     ],
 )
@@ -154,3 +156,31 @@ def test_settings_that_cannot_be_are_refused(setting, says, muster, place) -> No
     said = muster.refuse(*train(place, "--set", setting))
     assert says in said
     assert not (place / "model").exists()
+
+
+def test_class_weights_are_the_weights_of_rows(muster, place) -> None:
+    """Of a native model: what a column of weights gives."""
+    (place / "weighted.yaml").write_text(
+        SPEC.replace("y: int}", "y: int, w: float}").replace("label: y", "label: y\nweight: w")
+    )
+    lines = (place / "rows.csv").read_text().splitlines()[1:]
+    rows = [f"{line},{5 if line.endswith('1') else 0.5}\n" for line in lines]
+    (place / "weighted.csv").write_text("sex,age,y,w\n" + "".join(rows))
+    one = muster.event("trained", *train(place, "--class-weight", "0=0.5,1=5"))
+    two = muster.event("trained", "train", place / "weighted.yaml", "--train", place / "weighted.csv",
+                       "--model-dir", place / "weighted")  # fmt: skip
+    plain = muster.event("trained", "train", place / "spec.yaml", "--train", place / "rows.csv",
+                         "--model-dir", place / "plain")  # fmt: skip
+    assert one["loss"] == two["loss"] != plain["loss"]
+
+
+def test_an_epoch_is_evaluated_at_its_end(muster, place) -> None:
+    flags = ("--eval", place / "rows.csv", "--eval-every-epoch")
+    said = muster.run(*train(place, *flags), "--json")
+    found = [json.loads(line) for line in said.splitlines() if '"evaluated"' in line]
+    assert [(one["epoch"], one["global_step"]) for one in found] == [(1, 5), (2, 10)]
+    again = muster.call("train", place / "spec.yaml", "--train", place / "rows.csv", "--model-dir",
+                        place / "other", *flags)  # fmt: skip
+    assert "Evaluated epoch 1 (step 5): " in again.stderr and "(training: loss " in again.stderr
+    refused = muster.call(*train(place, *flags, "--eval-throttle-secs", 0))
+    assert refused.returncode == 2 and "excludes" in refused.stderr

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_join.h"
 
@@ -37,6 +38,14 @@ train::TrainSpec MakeTrainSpec(const TrainFlags& flags, const model::ModelSpec& 
   spec.fresh_data = flags.fresh_data;
   spec.input.reader.batch_size *= std::max(flags.replicas, 1);
   return spec;
+}
+
+absl::StatusOr<train::ClassWeights> GetClassWeights(const TrainFlags& flags,
+                                                    const model::ModelSpec& model) {
+  if (flags.class_weights.empty()) return train::ClassWeights();
+  auto weights = train::ParseClassWeights(flags.class_weights, model);
+  if (!weights.ok()) return Annotate(weights.status(), "--class-weight");
+  return weights;
 }
 
 void AddCalls(const std::shared_ptr<train::HookCalls>& calls, train::TrainSpec* spec) {
@@ -79,9 +88,11 @@ train::ClusterRoleOptions MakeRole(const TrainFlags& flags) {
 absl::StatusOr<train::TrainingRequest> MakeTraining(const TrainFlags& flags,
                                                     const model::ModelSpec& model,
                                                     io::FileSystem& files) {
+  train::TrainSpec spec = MakeTrainSpec(flags, model);
+  MUSTER_ASSIGN_OR_RETURN(spec.input.class_weights, GetClassWeights(flags, model));
   train::TrainingRequest request = {.model = model,
                                     .run = flags.run,
-                                    .train = MakeTrainSpec(flags, model),
+                                    .train = std::move(spec),
                                     .warm_start = flags.warm_start,
                                     .role = MakeRole(flags),
                                     .stopping_rules = absl::StrJoin(flags.eval.early_stops, ","),
@@ -151,6 +162,7 @@ absl::Status RunTrain(TrainFlags& flags) {
   // It is stored with the model, so that evaluate and predict need not be told.
   model.format = formats::Override(model.format, flags.data.format);
   RefuseUnlessOk(CheckEvaluation(flags.eval, model));
+  RefuseUnlessOk(GetClassWeights(flags, model).status());
   flags.run.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : model.train.seed;
   if (flags.replicas > 0) {
     flags.run.threads = flags.replicas;
@@ -197,6 +209,7 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
   // What is wrong with the model file is said once, and before anything starts.
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, LoadSpec(*files::OpenFileSystems(), flags));
   RefuseUnlessOk(CheckEvaluation(flags.eval, model));
+  RefuseUnlessOk(GetClassWeights(flags, model).status());
   if (flags.ps > 0) {
     MUSTER_RETURN_IF_ERROR(train::CheckServable(model));
   } else {

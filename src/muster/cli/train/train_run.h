@@ -28,6 +28,7 @@ struct TrainFlags {
   std::string warm_start;
   int64_t seed = -1;
   std::optional<engine::Precision> precision;
+  std::string class_weights;
   bool no_shuffle = false;
   bool drop_remainder = false;
   bool fresh_data = false;

@@ -63,6 +63,9 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
       ->excludes(max_steps);
   verb->add_option("--seed", flags->seed, "Of weights, shuffle and dropout (default: the spec's)")
       ->check(CLI::NonNegativeNumber);
+  verb->add_option("--class-weight", flags->class_weights,
+                   "Multiply the loss of the rows of each class, as class_weight of Keras's fit")
+      ->type_name("CLASS=WEIGHT,...");
   AddThreadsFlag(*verb, &flags->run);
   verb->add_option("--replicas-per-task", flags->replicas,
                    "Replicas in one process, each with a thread and a batch of its own")
@@ -128,11 +131,13 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
   Group(*verb, kMoreData,
         {"--max-bad-records", "--no-shuffle", "--drop-remainder", "--fresh-data"});
   Group(*verb, kTraining,
-        {"--set", "--epochs", "--max-steps", "--steps", "--seed", "--threads", "--warm-start"});
+        {"--set", "--epochs", "--max-steps", "--steps", "--seed", "--threads", "--warm-start",
+         "--class-weight"});
   Group(*verb, kMoreTraining,
         {"--replicas-per-task", "--tensorflow", "--precision", "--stop-on-nan"});
   Group(*verb, kEvaluation,
-        {"--eval", "--eval-throttle-secs", "--exporter", "--early-stop", "--evaluator"});
+        {"--eval", "--eval-every-epoch", "--eval-throttle-secs", "--exporter", "--early-stop",
+         "--evaluator"});
   Group(*verb, kMoreEvaluation,
         {"--eval-steps", "--eval-name", "--eval-start-delay-secs", "--exports-to-keep",
          "--eval-elsewhere"});

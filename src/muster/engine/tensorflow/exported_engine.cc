@@ -18,6 +18,21 @@ using host::TensorPlace;
 using Kind = KerasVariable::Kind;
 using Role = KerasPort::Role;
 
+// The numbers of the metrics' states that the step gives; none if it does not give all.
+std::vector<size_t> GetStepMetrics(const KerasExport& model) {
+  std::vector<size_t> sizes;
+  for (const KerasMetric& metric : model.metrics) {
+    for (const KerasMetric::State& state : metric.states) {
+      sizes.push_back(static_cast<size_t>(formats::ElementCount(state.shape).value_or(0)));
+    }
+  }
+  const KerasSignature* const step = model.Find("step");
+  const auto is_metric = [](const KerasPort& port) { return port.role == Role::kMetric; };
+  const bool all = step != nullptr && std::ranges::count_if(step->outputs, is_metric) ==
+                                          static_cast<int64_t>(sizes.size());
+  return all ? sizes : std::vector<size_t>();
+}
+
 }  // namespace
 
 ExportedEngine::ExportedEngine(io::FileSystem& files, KerasExport model, HostSpec host,
@@ -45,6 +60,7 @@ ExportedEngine::ExportedEngine(io::FileSystem& files, KerasExport model, HostSpe
     const int spec = spec_of[static_cast<size_t>(model_.lookups[k].table)];
     if (spec >= 0) table_uses_.push_back({.variable = spec, .id_list = static_cast<int>(k)});
   }
+  metric_sizes_ = GetStepMetrics(model_);
   if (!model_.predictions.empty() && model_.predictions[0].type == formats::DataType::kFloat) {
     const auto width = formats::ElementCount(model_.predictions[0].shape);
     if (width && *width <= INT32_MAX) logits_dimension_ = static_cast<int>(*width);
@@ -61,7 +77,7 @@ uint64_t ExportedEngine::GetType(const KerasPort& port) const {
     case Role::kLabel:
       return static_cast<uint64_t>(model_.labels[i].type);
     case Role::kSampleWeight:
-      return static_cast<uint64_t>(model_.sample_weight->type);
+      return model_.sample_weight ? static_cast<uint64_t>(model_.sample_weight->type) : kFloatType;
     case Role::kIds:
     case Role::kRows:
       return kInt32Type;

@@ -30,6 +30,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   std::span<const VariableSpec> variables() const override { return specs_; }
   int logits_dimension() const override { return logits_dimension_; }
   std::span<const TableUse> table_uses() const override { return table_uses_; }
+  std::span<const size_t> metric_sizes() const override { return metric_sizes_; }
   bool finds_ids() const override { return true; }
   absl::Status FindIds(features::FeatureBatch* batch) override;
   absl::StatusOr<StepResult> Step(std::span<const VariableView> weights,
@@ -72,6 +73,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   absl::StatusOr<const std::vector<features::IdList>*> GetIds(const features::FeatureBatch& batch);
   absl::StatusOr<Places> Run(const Function& function);
   absl::StatusOr<StepResult> ReadLosses(Places results) const;
+  absl::Status ReadMetrics(Places results, StepResult* result) const;
   absl::Status CheckGradients(Places results) const;
   bool GradientsAreFinite(Places results) const;
   absl::Status SumRows(Places results, const GradientSink& sink);
@@ -106,6 +108,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   std::vector<VariableSpec> specs_;
   std::vector<int> exported_;  // by spec: the variable's index in the export
   std::vector<TableUse> table_uses_;
+  std::vector<size_t> metric_sizes_;  // empty if the export's step has no metrics
   int logits_dimension_ = 0;
   Function step_, predict_, evaluate_, ids_, apply_, learning_rate_;
   std::vector<Function> decoders_, results_;  // by input; by metric

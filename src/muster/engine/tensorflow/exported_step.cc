@@ -47,6 +47,7 @@ absl::StatusOr<StepResult> ExportedEngine::Step(std::span<const VariableView> we
     losses.loss = std::numeric_limits<double>::quiet_NaN();
     return losses;
   }
+  MUSTER_RETURN_IF_ERROR(ReadMetrics(*results, &losses));
   MUSTER_RETURN_IF_ERROR(SumRows(*results, sink));
   GiveGradients(*results, sink);
   return losses;
@@ -71,6 +72,19 @@ absl::StatusOr<StepResult> ExportedEngine::ReadLosses(Places results) const {
   result.loss = double{Floats(*loss)[0]};
   result.data_loss = data_loss == nullptr ? result.loss : double{Floats(*data_loss)[0]};
   return result;
+}
+
+absl::Status ExportedEngine::ReadMetrics(Places results, StepResult* result) const {
+  for (size_t i = 0; i < metric_sizes_.size(); ++i) {
+    const TensorPlace& place = *Find(results, Role::kMetric, static_cast<int>(i));
+    if (place.type != kFloatType || place.bytes != metric_sizes_[i] * sizeof(float)) {
+      return absl::DataLossError(
+          StrCat("the step's state ", i, " of the metrics is not of its shape: export again"));
+    }
+    const std::span<const float> state = Floats(place);
+    result->metric_states.emplace_back(state.begin(), state.end());
+  }
+  return absl::OkStatus();
 }
 
 // All are checked before the first one is given to the sink, so that an error leaves all weights

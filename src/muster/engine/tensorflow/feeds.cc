@@ -165,6 +165,13 @@ absl::Status Feeds::SetBatch(const FeatureBatch& batch, const std::vector<IdList
     columns_[i] = GetPlace(batch.raw[i], batch.rows);
     lay(&columns_[i]);
   }
+  if (!model_.sample_weight) {
+    columns_.back() = {.type = static_cast<uint64_t>(formats::DataType::kFloat),
+                       .bytes = static_cast<uint64_t>(batch.rows) * sizeof(float),
+                       .rank = 1};
+    columns_.back().dims[0] = static_cast<uint64_t>(batch.rows);
+    lay(&columns_.back());
+  }
   for (size_t k = 0; ids != nullptr && k < ids_.size(); ++k) lay(&ids_[k]);
   for (size_t v = 0; ids != nullptr && v < variables_.size(); ++v) {
     if (model_.variables[v].kind == Kind::kTable) lay(&variables_[v]);
@@ -173,6 +180,15 @@ absl::Status Feeds::SetBatch(const FeatureBatch& batch, const std::vector<IdList
   for (size_t i = 0; i < batch.raw.size(); ++i) {
     columns_[i].offset += begin;
     WriteRaw(batch.raw[i], segment_.at(columns_[i].offset));
+  }
+  if (!model_.sample_weight) {
+    columns_.back().offset += begin;
+    auto* const weights = reinterpret_cast<float*>(segment_.at(columns_.back().offset));
+    if (batch.weights.empty()) {
+      std::fill_n(weights, batch.rows, 1.0F);
+    } else {
+      std::ranges::copy(batch.weights, weights);
+    }
   }
   if (ids == nullptr) return absl::OkStatus();
   for (size_t k = 0; k < ids_.size(); ++k) {

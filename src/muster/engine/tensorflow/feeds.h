@@ -30,8 +30,10 @@ class Feeds {
   void SetWeights(std::span<const int> variables, std::span<const VariableView> weights);
   void SetSeeds(const StepContext& context);
   void SetDenominator(double denominator);
-  // Writes the columns; and for all lookups `ids`, renumbered into blocks of their tables, with the
-  // blocks. Without `ids`: the columns alone. INVALID_ARGUMENT for ids outside their tables.
+  // Writes the columns, with a batch's FeatureBatch::weights where the model has no column of
+  // weights and its step takes some; and for all lookups `ids`, renumbered into blocks of their
+  // tables, with the blocks. Without `ids`: the columns alone. INVALID_ARGUMENT for ids outside
+  // their tables.
   absl::Status SetBatch(const features::FeatureBatch& batch,
                         const std::vector<features::IdList>* ids);
 
@@ -66,7 +68,8 @@ class Feeds {
   const KerasExport& model_;
   host::SharedSegment& segment_;
   host::SharedBlock batch_block_;
-  std::vector<host::TensorPlace> variables_, columns_, ids_;  // columns_: as FeatureBatch::raw
+  // columns_: as FeatureBatch::raw, with the weights last.
+  std::vector<host::TensorPlace> variables_, columns_, ids_;
   host::TensorPlace denominator_;
   host::SharedBlock other_block_;  // of states and bytes
   host::SharedBlock whole_block_;

@@ -95,7 +95,7 @@ std::optional<Match> MatchName(const KerasExport& model, std::string_view name, 
     return Match{Role::kIds, NumberIn(*rest, model.lookups.size())};
   }
   if (input) {
-    if (name == "sample_weight") return Match{Role::kSampleWeight, model.sample_weight ? 0 : -1};
+    if (name == "sample_weight") return Match{Role::kSampleWeight, 0};
     if (name == "denominator") return Match{Role::kDenominator, 0};
     if (name == "bytes") return Match{Role::kBytes, 0};
     if (const int state = MetricState(model, name); state >= 0) return Match{Role::kMetric, state};

@@ -17,6 +17,13 @@ absl::StatusOr<ModelSpec> LoadExportedSpec(io::FileSystem& files, const std::str
 // Copies the export to FOLDER, which then exists as a whole or not at all.
 absl::Status SaveExport(io::FileSystem& files, const ModelSpec& spec, const std::string& folder);
 
+// The format of the data, in FOLDER/data_format.yaml as in a model file; no such file: nothing is
+// said of it.
+absl::Status SaveExportedFormat(io::FileSystem& files, const formats::DataFormat& format,
+                                const std::string& folder);
+absl::StatusOr<formats::DataFormat> LoadExportedFormat(io::FileSystem& files,
+                                                       const std::string& folder);
+
 // See DescribeDifference.
 std::string DescribeExportedDifference(const ModelSpec& a, const ModelSpec& b);
 

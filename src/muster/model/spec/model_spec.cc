@@ -237,13 +237,25 @@ bool HasSavedSpec(io::FileSystem& files, const std::string& folder) {
 absl::Status RemoveSavedSpec(io::FileSystem& files, const std::string& folder) {
   const absl::Status removed = files.Remove(io::JoinPath(folder, kSavedSpec));
   if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+  MUSTER_RETURN_IF_ERROR(SaveExportedFormat(files, {}, folder));
   return files.RemoveAll(io::JoinPath(folder, kSavedExport));
 }
 
 absl::StatusOr<ModelSpec> LoadSavedSpec(io::FileSystem& files, const std::string& folder) {
   const std::string exported = io::JoinPath(folder, kSavedExport);
-  if (files.Stat(exported).ok()) return LoadExportedSpec(files, exported);
-  return LoadModelSpec(files, io::JoinPath(folder, kSavedSpec));
+  if (!files.Stat(exported).ok()) return LoadModelSpec(files, io::JoinPath(folder, kSavedSpec));
+  MUSTER_ASSIGN_OR_RETURN(ModelSpec spec, LoadExportedSpec(files, exported));
+  MUSTER_ASSIGN_OR_RETURN(spec.format, LoadExportedFormat(files, folder));
+  return spec;
+}
+
+absl::Status SaveDataFormat(io::FileSystem& files, const formats::DataFormat& format,
+                            const std::string& folder) {
+  MUSTER_ASSIGN_OR_RETURN(ModelSpec spec, LoadSavedSpec(files, folder));
+  if (spec.format == format) return absl::OkStatus();
+  if (spec.exported) return SaveExportedFormat(files, format, folder);
+  spec.format = format;
+  return SaveModelSpec(files, spec, folder);
 }
 
 }  // namespace muster::model

@@ -102,8 +102,12 @@ std::string PrintModelSpec(const ModelSpec& spec);
 
 // Writes FOLDER/model.yaml and, for each vocabulary from a file, FOLDER/<column>.vocabulary.txt, so
 // that LoadSavedSpec(FOLDER) gives an equal spec even if the folder is moved. For an exported
-// model: FOLDER/exported, a copy of the export. No other process may be saving into FOLDER.
+// model: FOLDER/exported, a copy of the export, and FOLDER/data_format.yaml if something is said of
+// the format. No other process may be saving into FOLDER.
 absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec, const std::string& folder);
+// Replaces the format of the spec that is saved in FOLDER. No other process may be saving into it.
+absl::Status SaveDataFormat(io::FileSystem& files, const formats::DataFormat& format,
+                            const std::string& folder);
 
 // Says as text why training of a model of spec `a` cannot continue with `b`: the first difference
 // in inputs, columns, model, head or optimizers; "" when only metrics, training defaults and the

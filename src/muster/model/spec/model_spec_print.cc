@@ -167,7 +167,10 @@ std::string PrintModelSpec(const ModelSpec& spec) {
 
 absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec,
                            const std::string& folder) {
-  if (spec.exported) return SaveExport(files, spec, io::JoinPath(folder, "exported"));
+  if (spec.exported) {
+    MUSTER_RETURN_IF_ERROR(SaveExport(files, spec, io::JoinPath(folder, "exported")));
+    return SaveExportedFormat(files, spec.format, folder);
+  }
   ModelSpec portable = spec;
   for (ColumnSpec& column : portable.features.columns) {
     if (column.words_file.empty()) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -25,10 +26,16 @@ void Append(std::vector<std::byte>* bytes, const void* data, size_t size) {
   bytes->insert(bytes->end(), from, from + size);
 }
 
+size_t Sum(std::span<const size_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), size_t{0});
+}
+
 }  // namespace
 
-ReduceSink::ReduceSink(std::span<const engine::VariableSpec> specs) : specs_(specs) {
-  size_t most = kLosses;
+ReduceSink::ReduceSink(std::span<const engine::VariableSpec> specs,
+                       std::span<const size_t> metric_sizes)
+    : specs_(specs), metric_sizes_(metric_sizes) {
+  size_t most = kLosses + Sum(metric_sizes);
   for (const auto& spec : specs) {
     if (spec.kind != engine::VariableKind::kTable) most += static_cast<size_t>(spec.elements());
   }
@@ -92,12 +99,14 @@ absl::Status ReduceSink::Reduce(engine::StepResult* result, std::string_view not
   // A replica without gradients, because its loss is not finite, must not hold up the others: it
   // gives zeros, and the sum of the losses is then not finite either.
   std::fill(values_.data() + size_, values_.data() + values_.size(), 0.0F);
-  float* const losses = values_.data() + values_.size() - kLosses;
+  float* const losses = values_.data() + values_.size() - Sum(metric_sizes_) - kLosses;
   losses[0] = static_cast<float>(result->loss);
   losses[1] = static_cast<float>(result->data_loss);
+  WriteMetrics(*result, losses + kLosses);
   MUSTER_RETURN_IF_ERROR(sum_.Finish());
   result->loss = double{losses[0]};
   result->data_loss = double{losses[1]};
+  ReadMetrics(losses + kLosses, result);
   if (!std::isfinite(result->loss)) {
     entries_.clear();
     mine_.clear();
@@ -105,6 +114,23 @@ absl::Status ReduceSink::Reduce(engine::StepResult* result, std::string_view not
   MUSTER_RETURN_IF_ERROR(GatherRows(note, notes));
   Give();
   return absl::OkStatus();
+}
+
+// A replica without rows has no states, and adds nothing.
+void ReduceSink::WriteMetrics(const engine::StepResult& result, float* to) const {
+  for (size_t i = 0; i < result.metric_states.size() && i < metric_sizes_.size(); ++i) {
+    const std::vector<float>& state = result.metric_states[i];
+    std::copy_n(state.begin(), std::min(state.size(), metric_sizes_[i]), to);
+    to += metric_sizes_[i];
+  }
+}
+
+void ReduceSink::ReadMetrics(const float* from, engine::StepResult* result) const {
+  result->metric_states.resize(metric_sizes_.size());
+  for (size_t i = 0; i < metric_sizes_.size(); ++i) {
+    result->metric_states[i].assign(from, from + metric_sizes_[i]);
+    from += metric_sizes_[i];
+  }
 }
 
 // The most bytes that a rank can send: a note, and all rows of every table that has gradients.

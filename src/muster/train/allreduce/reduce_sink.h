@@ -21,8 +21,9 @@ namespace muster::train {
 // messages need no variable names. One owner thread.
 class ReduceSink : public engine::GradientSink {
  public:
-  // `specs` are the engine's variables; they must outlive the sink.
-  explicit ReduceSink(std::span<const engine::VariableSpec> specs);
+  // The engine's variables and Engine::metric_sizes; both must outlive the sink.
+  explicit ReduceSink(std::span<const engine::VariableSpec> specs,
+                      std::span<const size_t> metric_sizes = {});
 
   // Call before each Engine::Step. `next` gets the sums; from here on it must answer WantsSquares.
   // `share`: this replica's part of all replicas' rows, by which its moving statistics are
@@ -64,14 +65,18 @@ class ReduceSink : public engine::GradientSink {
   absl::Status GatherRows(std::string_view note, std::vector<std::string>* notes);
   absl::Status ParseLists(int rank, std::span<const std::byte> bytes, std::string* note);
   void Give();
+  void WriteMetrics(const engine::StepResult& result, float* to) const;
+  void ReadMetrics(const float* from, engine::StepResult* result) const;
 
   const std::span<const engine::VariableSpec> specs_;
+  const std::span<const size_t> metric_sizes_;
   collective::Group* group_ = nullptr;
   engine::GradientSink* next_ = nullptr;
   double share_ = 1;
   std::vector<Entry> entries_;
-  std::vector<float> values_;  // room for all dense gradients and statistics, then the losses
-  size_t size_ = 0;            // floats of values_ that this step has filled, without the losses
+  // Room for all dense gradients and statistics, then the losses, then the states of the metrics.
+  std::vector<float> values_;
+  size_t size_ = 0;  // gradients and statistics that this step has filled
   collective::StreamSum sum_;
   std::vector<std::byte> mine_;              // this rank's rows, as they are sent
   std::vector<std::vector<std::byte>> all_;  // the rows of each rank

@@ -58,6 +58,28 @@ class NoSink : public engine::GradientSink {
   int calls = 0;
 };
 
+// A rank without rows gives none.
+TEST(ReduceSinkTest, StatesOfMetricsAreAddedUp) {
+  const std::vector<engine::VariableSpec> specs;
+  const std::vector<size_t> sizes = {2, 1};
+  collective::TestRanks ranks(3);
+  const auto results = ranks.Run([&](Group& group) -> absl::Status {
+    NoSink given;
+    ReduceSink sink(specs, sizes);
+    sink.Begin(group, given, 0.5, /*early=*/false);
+    engine::StepResult result = {.loss = 1, .data_loss = 2};
+    if (group.rank() != 1) result.metric_states = {{1, 2}, {static_cast<float>(group.rank())}};
+    std::vector<std::string> notes;
+    MUSTER_RETURN_IF_ERROR(sink.Reduce(&result, "", &notes));
+    EXPECT_EQ(result.loss, 3);
+    EXPECT_EQ(result.data_loss, 6);
+    EXPECT_THAT(result.metric_states,
+                testing::ElementsAre(testing::ElementsAre(2, 4), testing::ElementsAre(2)));
+    return absl::OkStatus();
+  });
+  for (const auto& result : results) EXPECT_TRUE(result.ok()) << result;
+}
+
 TEST(ReduceSinkTest, ARankHasNotMoreRowsThanTheTable) {
   std::vector<engine::VariableSpec> specs(1);
   specs[0].name = "table";

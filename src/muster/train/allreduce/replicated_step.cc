@@ -142,7 +142,8 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
                 .values = {.loss = step->loss,
                            .data_loss = step->data_loss,
                            .rows = all.rows,
-                           .epoch = batch != nullptr ? batch->epoch : 0}};
+                           .epoch = batch != nullptr ? batch->epoch : 0,
+                           .metric_states = std::move(step->metric_states)}};
 }
 
 void ReplicatedStep::Fail(const absl::Status& why) {

@@ -62,7 +62,7 @@ class ReplicatedStep : public Strategy {
       : session_(session),
         replicas_(replicas),
         update_(session),
-        sink_(session.model.engine->variables()) {}
+        sink_(session.model.engine->variables(), session.model.engine->metric_sizes()) {}
 
   absl::StatusOr<Result> RunUntilDone(const InputBatch* batch, Stop stop);
   absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop);

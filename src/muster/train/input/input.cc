@@ -90,6 +90,7 @@ class Input::Producer {
 
   Producer(const model::Model& model, const InputSpec& spec, model::RowTransform rows)
       : spec_(spec),
+        model_(model),
         head_(model.spec.head),
         used_(std::move(rows.used)),
         transform_(std::move(rows.transform)),
@@ -155,7 +156,12 @@ class Input::Producer {
       int bad_row = -1;
       absl::Status status = transform_->Apply(columns_, spec_.with_labels, batch, &bad_row);
       if (status.ok() && spec_.with_labels) status = CheckLabels(*batch, &bad_row);
-      if (status.ok()) return true;
+      if (status.ok()) {
+        if (spec_.with_labels && !spec_.class_weights.empty()) {
+          ApplyClassWeights(model_.spec, spec_.class_weights, batch);
+        }
+        return true;
+      }
       if (bad_row < 0) return status;
       MUSTER_RETURN_IF_ERROR(reader.RejectRow(bad_row, status, &columns_));
       MUSTER_ASSIGN_OR_RETURN(const bool is_batch, reader.Refill(&columns_));
@@ -194,6 +200,7 @@ class Input::Producer {
   }
 
   const InputSpec spec_;
+  const model::Model& model_;
   const engine::HeadSpec head_;
   const features::FeatureSpec used_;
   const std::unique_ptr<features::FeatureTransform> transform_;

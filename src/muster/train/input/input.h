@@ -19,6 +19,7 @@
 #include "muster/features/transform.h"
 #include "muster/model/model.h"
 #include "muster/train/input/batch_source.h"
+#include "muster/train/input/class_weights.h"
 
 namespace muster::train {
 
@@ -26,8 +27,9 @@ struct InputSpec {
   data::SourceSpec source;
   data::ReaderSpec reader;
   bool with_labels = true;
-  bool with_keys = false;  // InputBatch::keys
-  bool watch_ids = false;  // ConsumeWarnings() reports columns that find no ids
+  bool with_keys = false;           // InputBatch::keys
+  bool watch_ids = false;           // ConsumeWarnings() reports columns that find no ids
+  ClassWeights class_weights = {};  // of rows with labels; a user's input_fn gives weights itself
 };
 
 // A shard of the data, and where reading it begins.

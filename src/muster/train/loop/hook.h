@@ -5,6 +5,8 @@
 //   AfterCreateSession  weights, slots and position are set; again after each recovery
 //   BeforeRun           before a batch is read
 //   AfterRun            after the batch's step, which session.step already counts
+//   EndEpoch            after the last step of each epoch but the last: before the next one's first
+//                       step, with the session as after the last step
 //   End                 once, when the data, the steps or a stop request ended the loop
 //
 // When the data ends, AfterRun is skipped for the BeforeRun that found no batch, and End is called.
@@ -32,6 +34,8 @@
 #include "muster/train/weights/variables.h"
 
 namespace muster::train {
+
+class TrainingMetrics;  // train/loop/training_metrics.h
 
 enum class ModeKeys { kTrain, kEval, kPredict };
 
@@ -109,6 +113,10 @@ struct Session {
   CheckpointState checkpoint = {};
   EndingState ending = {};
 
+  // The loss and the metrics of the training itself; null in evaluation. The loop owns and fills
+  // it.
+  TrainingMetrics* metrics = nullptr;
+
   // If not null, the parts of the next step are recorded into it. Profiler writes this pointer.
   StepTrace* trace = nullptr;
   // The source from which the state must be fetched before a save. Null: `variables` have it.
@@ -142,6 +150,9 @@ struct StepValues {
   double data_loss = 0;
   int rows = 0;
   int64_t epoch = 0;  // of the batch, counted from 0
+  // What the rows add to the states of the model's metrics (engine::StepResult). By parameter
+  // servers they are those of this replica's batch alone.
+  std::vector<std::vector<float>> metric_states = {};
 };
 
 // One owner thread.
@@ -152,6 +163,7 @@ class Hook {
   virtual absl::Status AfterCreateSession(Session&) { return absl::OkStatus(); }
   virtual absl::Status BeforeRun(Session&) { return absl::OkStatus(); }
   virtual absl::Status AfterRun(Session&, const StepValues&) { return absl::OkStatus(); }
+  virtual absl::Status EndEpoch(Session&) { return absl::OkStatus(); }
   virtual absl::Status End(Session&) { return absl::OkStatus(); }
 };
 
@@ -169,6 +181,10 @@ class CheckpointListener {
   virtual bool WaitsForSave(Session&, int64_t /*step*/) { return false; }
   // The checkpoint is on disk and is the newest. Returns true to stop the training.
   virtual absl::StatusOr<bool> AfterSave(Session&, int64_t /*step*/) { return false; }
+  // Whether the training saves at the end of each epoch, and calls EndEpoch when that checkpoint is
+  // on disk and is the newest.
+  virtual bool WantsEpochs() const { return false; }
+  virtual absl::Status EndEpoch(Session&, int64_t /*step*/) { return absl::OkStatus(); }
   // Called after the last checkpoint.
   virtual absl::Status End(Session&, int64_t /*step*/) { return absl::OkStatus(); }
 };

@@ -55,7 +55,7 @@ absl::StatusOr<Strategy::Result> LocalStrategy::Run(const InputBatch* batch, Sto
   if (batch == nullptr) return Result{.outcome = Outcome::kOver};
   MUSTER_RETURN_IF_ERROR(update_.Begin());
   const TraceScope scope(session_.trace, "forward-backward");
-  MUSTER_ASSIGN_OR_RETURN(const engine::StepResult step, Compute(batch->features));
+  MUSTER_ASSIGN_OR_RETURN(engine::StepResult step, Compute(batch->features));
   MUSTER_RETURN_IF_ERROR(update_.Finish());
   const bool finite = std::isfinite(step.loss);
   if (finite) ++session_.step;
@@ -63,7 +63,11 @@ absl::StatusOr<Strategy::Result> LocalStrategy::Run(const InputBatch* batch, Sto
   Count(rows, finite, batch->dropped, &session_.data.records);
   if (has_positions_) session_.data.position = batch->position;
   return Result{.outcome = finite ? Outcome::kDone : Outcome::kNotFinite,
-                .values = {step.loss, step.data_loss, rows, batch->epoch}};
+                .values = {.loss = step.loss,
+                           .data_loss = step.data_loss,
+                           .rows = rows,
+                           .epoch = batch->epoch,
+                           .metric_states = std::move(step.metric_states)}};
 }
 
 absl::StatusOr<engine::StepResult> LocalStrategy::Compute(const features::FeatureBatch& batch) {

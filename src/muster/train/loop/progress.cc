@@ -96,6 +96,7 @@ std::string Progress::Line(const ProgressState& state) const {
                    absl::StrFormat(" (%.1fx)", state.straggler.times));
   }
   if (state.has_loss) line += absl::StrFormat("  loss %.4f", state.loss);
+  for (const auto& [name, value] : state.metrics) line += absl::StrFormat("  %s %.4f", name, value);
   if (state.total_steps > state.step && state.examples > 0 && state.step > 0) {
     const double rate = static_cast<double>(state.step - state.first_step) / elapsed;
     if (rate > 0) {
@@ -115,6 +116,11 @@ std::string Progress::Json(const ProgressState& state) const {
       state.verb, state.step, state.total_steps, state.epoch, state.examples,
       static_cast<double>(state.examples) / elapsed, elapsed);
   if (state.has_loss) json += absl::StrFormat(R"(,"loss":%.6g)", state.loss);
+  if (!state.metrics.empty()) {
+    nlohmann::ordered_json metrics;
+    for (const auto& [name, value] : state.metrics) metrics[name] = value;
+    json += StrCat(R"(,"metrics":)", metrics.dump());
+  }
   if (state.replicas.size() > 1) {
     nlohmann::ordered_json replicas = nlohmann::ordered_json::array();
     for (const auto& [task, rate] : state.replicas) {

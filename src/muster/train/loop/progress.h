@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/base/clock.h"
@@ -21,6 +22,8 @@ struct ProgressState {
   uint64_t examples = 0;    // since the start of this run
   double loss = 0;          // mean since the last report
   bool has_loss = false;
+  // Of the epoch so far, by the names that the model gives them.
+  std::vector<std::pair<std::string, double>> metrics = {};
   // The rates of replicas that do the steps together.
   std::vector<ReplicaRates::Rate> replicas = {};
   ReplicaRates::Straggler straggler = {};

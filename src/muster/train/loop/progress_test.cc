@@ -1,9 +1,11 @@
 #include "muster/train/loop/progress.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <string>
 
 namespace muster::train {
@@ -118,6 +120,20 @@ TEST_F(ProgressTest, JsonHasTheReplicas) {
                       "\"straggler\":\"worker-0\"}"),
             std::string::npos)
       << text;
+}
+
+TEST_F(ProgressTest, MetricsAreShownBesideTheLoss) {
+  ProgressState state = HalfWay();
+  state.metrics = {{"AUC", 0.75}, {"unknown", std::nan("")}};
+  {
+    Progress progress(ProgressStyle::kLog, ends_[1], clock_);
+    progress.Update(state, /*last=*/true);
+    Progress json(ProgressStyle::kJson, ends_[1], clock_);
+    json.Update(state, /*last=*/true);
+  }
+  const std::string printed = Printed();
+  EXPECT_THAT(printed, testing::HasSubstr("loss 0.2500  AUC 0.7500  unknown nan"));
+  EXPECT_THAT(printed, testing::HasSubstr(R"("metrics":{"AUC":0.75,"unknown":null}})"));
 }
 
 }  // namespace

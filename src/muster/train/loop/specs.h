@@ -47,6 +47,8 @@ struct TrainResult {
   double seconds = 0;
   double loss = 0;              // mean over the examples of the last epoch that this run saw
   std::string checkpoint = {};  // prefix; "" when there was nothing to do
+  // The metrics of the training, over the same examples, if the model's step gives them.
+  std::vector<metrics::NamedValue> metrics = {};
   bool interrupted = false;
   // An earlier run, or other replicas, had already trained on all data or done all steps: this run
   // had no record to train on, and `loss` has no meaning.
@@ -86,8 +88,16 @@ struct EvalSpec {
   BestBy best_by = {};            // the best checkpoint by it is kept (checkpoint/best.h)
   double start_delay_secs = 120;  // no evaluation earlier than this after the start
   double throttle_secs = 600;     // no evaluation earlier than this after the previous one
+  // Instead of those: the end of each epoch, and the end of the training.
+  bool every_epoch = false;
   // In the evaluator task of a cluster: the training to follow. Must outlive the evaluation.
   TrainingWatch* training = nullptr;
+};
+
+// The loss and metrics that a training had in an epoch so far.
+struct EpochValues {
+  int64_t epoch = 0;                              // counted from 1
+  std::vector<metrics::NamedValue> metrics = {};  // with "loss" last
 };
 
 struct EvalResult {
@@ -97,6 +107,7 @@ struct EvalResult {
   uint64_t bad_records = 0;  // left out
   double seconds = 0;
   std::vector<metrics::NamedValue> metrics = {};  // with global_step last
+  std::optional<EpochValues> training = {};       // with EvalSpec::every_epoch
   absl::Status events = {};  // PERMISSION_DENIED: none were written (EvalSpec::needs_events)
 };
 

@@ -34,7 +34,9 @@ StepValues WithEpoch(StepValues values, int64_t epoch) {
 
 TrainLoop::TrainLoop(Session& session, const TrainSpec& spec,
                      std::vector<std::shared_ptr<Hook>> hooks)
-    : session_(session), spec_(spec), hooks_(std::move(hooks)) {}
+    : session_(session), spec_(spec), hooks_(std::move(hooks)), metrics_(session.model) {
+  session_.metrics = &metrics_;
+}
 
 absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
   const absl::Status status = RunSteps(stop);
@@ -48,10 +50,11 @@ absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
   result.step = session_.step;
   result.examples = state_.examples;
   result.seconds = session_.progress.seconds();
-  result.loss = epoch_loss_.value();
+  result.loss = metrics_.loss();
+  MUSTER_ASSIGN_OR_RETURN(result.metrics, metrics_.Values());
   result.checkpoint = session_.checkpoint.prefix;
   result.stop_reason = session_.ending.reason;
-  result.nothing_left = !session_.ending.interrupted && loss_epoch_ < 0;
+  result.nothing_left = !session_.ending.interrupted && metrics_.epoch() < 0;
   result.bad_records = spec_.replicas != nullptr ? session_.data.all_bad_records
                        : input_ == nullptr       ? 0
                                                  : input_->bad_records();
@@ -145,6 +148,7 @@ absl::Status TrainLoop::OpenData() {
                                       : OpenInput(session_.files, session_.model, WatchedInput(),
                                                   spec_.input_fn, start));
   if (!input_->has_positions()) session_.data.position.reset();
+  if (input_epoch_ < 0 && session_.data.position) input_epoch_ = session_.data.position->epoch;
   strategy_->DataOpened(*input_);
   return absl::OkStatus();
 }
@@ -218,7 +222,7 @@ absl::StatusOr<bool> TrainLoop::RunStep(const std::atomic<bool>& stop) {
   if (strategy_->stops_at_once() && session_.ending.requested) return false;
   MUSTER_ASSIGN_OR_RETURN(const std::optional<StepValues> values, Step(stop));
   if (!values) return false;
-  Report(*values);
+  MUSTER_RETURN_IF_ERROR(Report(*values));
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterRun(session_, *values));
   return true;
 }
@@ -232,13 +236,15 @@ absl::StatusOr<std::optional<StepValues>> TrainLoop::Step(const std::atomic<bool
       return std::nullopt;
     }
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, NextBatch());
+    if (batch != nullptr) MUSTER_RETURN_IF_ERROR(EndEpochBefore(*batch));
+    if (strategy_->stops_at_once() && session_.ending.requested) return std::nullopt;
     Stop wish = session_.ending.requested ? Stop::kRequested : Stop::kNo;
     if (stop.load(std::memory_order_relaxed)) wish = Stop::kInterrupted;
     MUSTER_ASSIGN_OR_RETURN(const Strategy::Result result, strategy_->Run(batch, wish));
     switch (result.outcome) {
       case Outcome::kDone:
       case Outcome::kNotFinite:
-        return batch != nullptr ? result.values : WithEpoch(result.values, loss_epoch_);
+        return batch != nullptr ? result.values : WithEpoch(result.values, metrics_.epoch());
       case Outcome::kMoved:
         MUSTER_RETURN_IF_ERROR(ContinueInNewView());
         break;
@@ -252,14 +258,18 @@ absl::StatusOr<std::optional<StepValues>> TrainLoop::Step(const std::atomic<bool
   }
 }
 
-void TrainLoop::Report(const StepValues& values) {
+absl::Status TrainLoop::EndEpochBefore(const InputBatch& batch) {
+  const bool ended = input_epoch_ >= 0 && batch.epoch > input_epoch_;
+  input_epoch_ = std::max(input_epoch_, batch.epoch);
+  if (!ended) return absl::OkStatus();
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->EndEpoch(session_));
+  return absl::OkStatus();
+}
+
+absl::Status TrainLoop::Report(const StepValues& values) {
   const double rows = values.rows;
-  if (values.epoch != loss_epoch_) {
-    epoch_loss_ = Mean();
-    loss_epoch_ = values.epoch;
-  }
+  MUSTER_RETURN_IF_ERROR(metrics_.Add(values));
   report_loss_.Add(values.loss, rows);
-  epoch_loss_.Add(values.loss, rows);
   state_.examples += static_cast<uint64_t>(values.rows);
   state_.step = session_.step;
   state_.epoch = values.epoch + 1;
@@ -267,8 +277,12 @@ void TrainLoop::Report(const StepValues& values) {
   state_.has_loss = true;
   // The mean that is shown forgets slowly: a thousand batches.
   if (report_loss_.rows > 1000.0 * rows) report_loss_ = Mean();
-  if (session_.progress.due()) ReportReplicas();
+  if (session_.progress.due()) {
+    ReportReplicas();
+    MUSTER_ASSIGN_OR_RETURN(state_.metrics, metrics_.Values());
+  }
   session_.progress.Update(state_);
+  return absl::OkStatus();
 }
 
 void TrainLoop::ReportReplicas() {
@@ -280,7 +294,8 @@ void TrainLoop::ReportReplicas() {
 
 absl::Status TrainLoop::Finish() {
   if (session_.step > session_.first_step) {
-    state_.loss = epoch_loss_.value();
+    state_.loss = metrics_.loss();
+    MUSTER_ASSIGN_OR_RETURN(state_.metrics, metrics_.Values());
     ReportReplicas();
     session_.progress.Update(state_, /*last=*/true);
   }

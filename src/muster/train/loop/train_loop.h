@@ -14,6 +14,7 @@
 #include "muster/train/loop/progress.h"
 #include "muster/train/loop/specs.h"
 #include "muster/train/loop/strategy.h"
+#include "muster/train/loop/training_metrics.h"
 
 namespace muster::train {
 
@@ -22,7 +23,10 @@ class TrainLoop {
  public:
   // `session` is at its first step; it and `spec` must outlive the loop.
   TrainLoop(Session& session, const TrainSpec& spec, std::vector<std::shared_ptr<Hook>> hooks);
-  ~TrainLoop() { session_.state_source = nullptr; }
+  ~TrainLoop() {
+    session_.state_source = nullptr;
+    session_.metrics = nullptr;
+  }
   TrainLoop(const TrainLoop&) = delete;
   TrainLoop& operator=(const TrainLoop&) = delete;
 
@@ -57,7 +61,9 @@ class TrainLoop {
   // Opens the data again and tells the hooks, after the replicas have changed.
   absl::Status ContinueInNewView();
   void CountSteps();
-  void Report(const StepValues& values);
+  // Calls the hooks' EndEpoch if `batch` is the first of another epoch.
+  absl::Status EndEpochBefore(const InputBatch& batch);
+  absl::Status Report(const StepValues& values);
   void ReportReplicas();
   absl::Status Finish();
 
@@ -68,8 +74,9 @@ class TrainLoop {
   std::unique_ptr<Strategy> strategy_;  // Begin makes it
   bool warned_of_ids_ = false;
   ProgressState state_;
-  Mean report_loss_, epoch_loss_;
-  int64_t loss_epoch_ = -1;
+  Mean report_loss_;
+  TrainingMetrics metrics_;
+  int64_t input_epoch_ = -1;  // of the last batch trained on, also by an earlier run; -1: not known
 };
 
 }  // namespace muster::train

@@ -193,7 +193,8 @@ StepValues PsStep::GetValues(const InputBatch* batch, const engine::StepResult& 
   StepValues values = {.loss = step.loss,
                        .data_loss = step.data_loss,
                        .rows = static_cast<int>(ConsumeExamples()),
-                       .epoch = batch != nullptr ? batch->epoch : 0};
+                       .epoch = batch != nullptr ? batch->epoch : 0,
+                       .metric_states = step.metric_states};
   if (synchronous()) {
     values.loss = double{pushed.loss};
     values.data_loss = double{pushed.data_loss};

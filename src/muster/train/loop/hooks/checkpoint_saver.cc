@@ -1,5 +1,6 @@
 #include "muster/train/loop/hooks/checkpoint_saver.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -54,6 +55,18 @@ class CheckpointSaver : public Hook {
     if (!saver_->busy()) MUSTER_RETURN_IF_ERROR(FinishSave(session));
     MUSTER_RETURN_IF_ERROR(SaveIfAsked(session));
     return IsTime(session) ? Save(session, /*in_background=*/true) : absl::OkStatus();
+  }
+
+  absl::Status EndEpoch(Session& session) override {
+    const auto wants = [](const auto& listener) { return listener->WantsEpochs(); };
+    if (std::ranges::none_of(listeners_, wants)) return absl::OkStatus();
+    MUSTER_RETURN_IF_ERROR(Save(session, /*in_background=*/false));
+    if (session.step != session.checkpoint.step) return absl::OkStatus();  // the state was lost
+    for (const auto& listener : listeners_) {
+      if (!listener->WantsEpochs()) continue;
+      MUSTER_RETURN_IF_ERROR(listener->EndEpoch(session, session.step));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status End(Session& session) override {

@@ -17,8 +17,9 @@ namespace muster::train {
 // A second AfterCreateSession waits for the save in flight.
 //
 // The hook saves before the first step unless the newest checkpoint is of that step, every
-// save_checkpoints_steps or save_checkpoints_secs, and at the end if the step changed. It calls the
-// listeners in order; each one that returns true asks to stop.
+// save_checkpoints_steps or save_checkpoints_secs, at the end of each epoch if a listener wants
+// that, and at the end if the step changed. It calls the listeners in order; each one that returns
+// true asks to stop.
 std::unique_ptr<Hook> NewCheckpointSaver(
     const RunConfig& config, std::vector<std::shared_ptr<CheckpointListener>> listeners);
 

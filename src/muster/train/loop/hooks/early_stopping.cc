@@ -36,7 +36,12 @@ class EarlyStoppingHook : public Hook {
     return absl::OkStatus();
   }
 
-  absl::Status AfterRun(Session& session, const StepValues&) override {
+  absl::Status AfterRun(Session& session, const StepValues&) override { return Look(session); }
+  // An evaluation of the epoch ends the training before the next step.
+  absl::Status EndEpoch(Session& session) override { return Look(session); }
+
+ private:
+  absl::Status Look(Session& session) {
     if (!IsTime(session)) return absl::OkStatus();
     looked_ = true;
     step_ = session.step;
@@ -49,7 +54,6 @@ class EarlyStoppingHook : public Hook {
     return absl::OkStatus();
   }
 
- private:
   bool IsTime(const Session& session) const {
     if (!looked_ || session.evaluations != evaluations_) return true;
     if (spec_.run_every_steps > 0) return session.step >= step_ + spec_.run_every_steps;

@@ -6,6 +6,7 @@
 
 #include "muster/train/loop/hooks/histogram.h"
 #include "muster/train/loop/mean.h"
+#include "muster/train/loop/training_metrics.h"
 
 namespace muster::train {
 namespace {
@@ -105,6 +106,10 @@ class SummarySaver : public Hook {
       step_ = session.step;
       summary.AddScalar("loss", static_cast<float>(loss_.value()));
       loss_ = Mean();
+      MUSTER_ASSIGN_OR_RETURN(const auto metrics, session.metrics->Values());
+      for (const auto& [name, value] : metrics) {
+        summary.AddScalar(name, static_cast<float>(value));
+      }
       AddLearningRates(session, &summary);
       AddZeroActivations(session, &summary);
       AddBias(session, &summary);
