@@ -9,7 +9,7 @@ NUMBERS, WORDS = range(1, 14), range(1, 27)
 
 def click_spec(
     kind: str, buckets: int = 1000, dimension: int = 8, hidden: tuple[int, ...] = (64, 32),
-    rank: int = 0, rate: float = 0.05, batch_size: int = 256, epochs: int = 1,
+    rank: int = 0, activation: str = "relu", rate: float = 0.05, batch_size: int = 256, epochs: int = 1,
 ) -> str:  # fmt: skip
     """A model of 13 numbers and 26 hashed words, each word with a vector of `dimension`."""
     lines = ["inputs:", "  label: int"]
@@ -35,7 +35,8 @@ def click_spec(
         structure = "parallel" if kind == "dcn-parallel" else "stacked"
         lines += [f"  cross: {{layers: 2, rank: {rank}, structure: {structure}}}"]
     if type_name != "fm":
-        lines += [f"  dnn: {{columns: [{numbers}, {vectors}], hidden_units: {list(hidden)}, {optimizer}}}"]
+        lines += [f"  dnn: {{columns: [{numbers}, {vectors}], hidden_units: {list(hidden)},",
+                  f"        activation: {activation}, {optimizer}}}"]
     lines += [f"train: {{batch_size: {batch_size}, epochs: {epochs}}}"]
     return "\n".join(lines) + "\n"
 

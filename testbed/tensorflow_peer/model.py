@@ -112,17 +112,15 @@ class TwinModel(tf.keras.Model):
         }
 
     def _pairs(self, features: dict[str, tf.Tensor]) -> tf.Tensor:
-        """The sum over pairs of columns, pair by pair."""
+        """The sum over pairs of columns, from the products of all pairs."""
         vectors = []
         for name in self.fm_spec["columns"]:
             x = self.column_layers[name](features)
             vectors.append(self.fm_vectors[name](x) if name in self.fm_vectors else x)
-        products = [
-            tf.reduce_sum(a * b, axis=1, keepdims=True)
-            for i, a in enumerate(vectors)
-            for b in vectors[:i]
-        ]
-        return tf.add_n(products)
+        stacked = tf.stack(vectors, axis=1)
+        products = tf.matmul(stacked, stacked, transpose_b=True)  # [batch, column, column]
+        once = np.tril(np.ones([len(vectors)] * 2, np.float32), -1)
+        return tf.reduce_sum(products * once, axis=[1, 2])[:, None]
 
     def _build_dnn(self) -> None:
         dnn = self.dnn_spec

@@ -332,7 +332,9 @@ TEST(GradientTest, InBatchSoftmax) {
                                              .rows = 5,
                                              .dimension = 4,
                                              .initializer = kNormal});
-        const Node vector = graph.Dense(bag, {.name = StrCat("vector", list), .units = 3});
+        // A bias of all items would have no gradient: it changes all scores of a query alike.
+        const Node vector =
+            graph.Dense(bag, {.name = StrCat("vector", list), .units = 3, .bias = list == 0});
         vectors.push_back(list == 0 ? graph.L2Normalize(vector) : vector);
       }
       if (corrected) vectors.push_back(graph.DenseInput(0, 1));

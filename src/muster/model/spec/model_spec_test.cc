@@ -347,7 +347,8 @@ TEST_F(ModelSpecTest, ReadsTwoTowers) {
   EXPECT_EQ(spec->head.logits_dimension(), 7);
   ExpectPrintsBack(*spec);
   // The head may be left out.
-  const std::string head = "head: {in_batch_softmax: {temperature: 0.5, sampling_probability: share}}";
+  const std::string head =
+      "head: {in_batch_softmax: {temperature: 0.5, sampling_probability: share}}";
   const auto plain = Parse(WithText(kTwoTower, head, ""));
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_EQ(plain->head.logits_dimension(), 6);
