@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 MEAN, DEVIATION = 3.5, 1.2  # of the logarithms of the numbers
+BOUNDARIES = [0.005, *(2**i for i in range(11))]  # the first bucket: missing
 KINDS = ("fm", "deepfm", "dcn", "dcn-parallel")
 NUMBERS, WORDS = range(1, 14), range(1, 27)
 
@@ -11,7 +12,8 @@ def click_spec(
     kind: str, buckets: int = 1000, dimension: int = 8, hidden: tuple[int, ...] = (64, 32),
     rank: int = 0, activation: str = "relu", rate: float = 0.05, batch_size: int = 256, epochs: int = 1,
 ) -> str:  # fmt: skip
-    """A model of 13 numbers and 26 hashed words, each word with a vector of `dimension`."""
+    """A model of 13 numbers and their buckets, and of 26 hashed words: each bucket and each word has a
+    vector of `dimension`."""
     lines = ["inputs:", "  label: int"]
     lines += [f"  I{i}: {{type: float, default: 0}}" for i in NUMBERS]
     lines += [f"  C{i}: {{type: string, default: none}}" for i in WORDS]
@@ -19,17 +21,18 @@ def click_spec(
     lines += [
         f"  n{i}: {{numeric: I{i}, log1p: true, mean: {MEAN}, stddev: {DEVIATION}}}" for i in NUMBERS
     ]
+    lines += [f"  b{i}: {{bucketized: I{i}, boundaries: {BOUNDARIES}}}" for i in NUMBERS]
+    lines += [f"  v{i}: {{embedding: b{i}, dimension: {dimension}}}" for i in NUMBERS]
     lines += [f"  c{i}: {{hash: C{i}, buckets: {buckets}}}" for i in WORDS]
     lines += [f"  e{i}: {{embedding: c{i}, dimension: {dimension}}}" for i in WORDS]
-    numbers, words, vectors = (
-        ", ".join(f"{letter}{i}" for i in places)
-        for letter, places in (("n", NUMBERS), ("c", WORDS), ("e", WORDS))
-    )
+    numbers = ", ".join(f"n{i}" for i in NUMBERS)
+    ids = ", ".join([*(f"b{i}" for i in NUMBERS), *(f"c{i}" for i in WORDS)])
+    vectors = ", ".join([*(f"v{i}" for i in NUMBERS), *(f"e{i}" for i in WORDS)])
     optimizer = f"optimizer: {{adagrad: {{learning_rate: {rate}}}}}"
     type_name = "dcn" if kind.startswith("dcn") else kind
     lines += ["model:", f"  type: {type_name}"]
     if type_name != "dcn":
-        lines += [f"  linear: {{columns: [{numbers}, {words}], {optimizer}}}",
+        lines += [f"  linear: {{columns: [{numbers}, {ids}], {optimizer}}}",
                   f"  fm: {{columns: [{vectors}, {numbers}], {optimizer}}}"]  # fmt: skip
     if type_name == "dcn":
         structure = "parallel" if kind == "dcn-parallel" else "stacked"

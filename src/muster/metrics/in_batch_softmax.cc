@@ -1,7 +1,8 @@
 // Metrics of retrieval within a batch: the items of a batch are ranked by their scores with a row's
-// query, without correction, and the row's own item has a rank from 0; items that tie with it are
-// before it. accuracy: the share of rows of rank 0; recall/top_K: of rank below K. A row counts by
-// its reward times its weight. A larger batch has more items, and so smaller shares.
+// query, without correction, and the rank of a row is the number of items above its own one. An item
+// that ties is not above it: another row has the same item. accuracy: the share of rows of rank 0;
+// recall/top_K: of rank below K; a row with a score that is not finite counts as not found, as in
+// tf.math.in_top_k. A row counts by its reward times its weight. A larger batch has more items, and so smaller shares.
 #include <cmath>
 #include <utility>
 
@@ -32,10 +33,14 @@ class InBatchSoftmaxMetrics final : public Metrics {
       const float* const query = logits.data() + row * width_;
       const float* const items = logits.data() + size_;
       const float own = math::Dot(query, items + row * width_, size_);
-      size_t rank = std::isfinite(own) ? 0 : rows;
-      for (size_t j = 0; j < rows && rank < rows; ++j) {
-        if (j != row && !(math::Dot(query, items + j * width_, size_) < own)) ++rank;
+      size_t rank = 0;
+      bool is_finite = true;
+      for (size_t j = 0; j < rows && is_finite; ++j) {
+        const float score = math::Dot(query, items + j * width_, size_);
+        is_finite = std::isfinite(score);
+        rank += score > own ? 1 : 0;
       }
+      if (!is_finite) continue;
       if (rank == 0) first_ += reward;
       for (size_t i = 0; i < in_top_.size(); ++i) {
         if (std::cmp_less(rank, spec_.top_k[i])) in_top_[i] += reward;

@@ -307,12 +307,13 @@ void ParseModel(const YamlReader& node, ModelSpec* spec) {
 }
 
 absl::Status CheckParts(const ModelSpec& spec) {
+  MUSTER_RETURN_IF_ERROR(CheckTowers(spec));
   if (spec.linear) MUSTER_RETURN_IF_ERROR(CheckPart(spec, "linear", spec.linear->columns));
   if (spec.fm) MUSTER_RETURN_IF_ERROR(CheckFm(spec));
   for (const auto& [name, part] : spec.DeepParts()) {
     MUSTER_RETURN_IF_ERROR(CheckDeep(spec, name, *part));
   }
-  return CheckTowers(spec);
+  return absl::OkStatus();
 }
 
 }  // namespace muster::model
