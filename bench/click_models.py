@@ -9,18 +9,18 @@ from bench.measure import interleave, run
 from bench.report import Report, Row
 from testbed.click_models import click_spec
 
-ROWS, TEST_ROWS = 51_200, 20_000
-BATCHES = (512, 4096)
+ROWS, TEST_ROWS = 20_480, 20_000
+BATCHES = (512,)
 EPOCHS = 10  # as in src/muster/train/train_benchmark.cc
 DIMENSION, HIDDEN = 16, (256, 128)
 MODELS = {"fm": "factorization machine", "deepfm": "DeepFM", "dcn": "DCN-v2, two full cross layers"}
 AUC_TOLERANCE = 0.01
 METHOD = f"""
-13 numbers and 26 columns of 1,000 hashed words each, every word with a vector of {DIMENSION}
-(`testbed/click_models.py`), on {ROWS:,} rows of `muster sample clicks`, stepped through batches that lie
+13 numbers, their buckets and 26 columns of 1,000 hashed words each, every bucket and word with a vector of
+{DIMENSION} (`testbed/click_models.py`), on {ROWS:,} rows of `muster sample clicks`, stepped through batches that lie
 ready in memory as floats and ids, on one thread: forward, backward and Adagrad. The deep towers are
 {"-".join(map(str, HIDDEN))} relu; DCN-v2's reads the output of its cross layers, whose matrices are
-{13 + 26 * DIMENSION} x {13 + 26 * DIMENSION}. The peer has one table for all embeddings and fused
+{13 + 39 * DIMENSION} x {13 + 39 * DIMENSION}. The peer has one table for all embeddings and fused
 Adagrad. Both sides read the CPU time of their own process around the last 9 of 10 epochs. AUC: of
 {TEST_ROWS:,} other rows after one epoch, in which both shuffle by an order of their own.
 """

@@ -1,6 +1,7 @@
 """The models of testbed/click_models.py in PyTorch, from memory, on one thread."""
 
 import argparse
+import bisect
 import csv
 import json
 import math
@@ -12,6 +13,8 @@ from pytorch_common import adagrad, batches_of, relu_layers, shuffled
 
 NUMBERS = [f"I{i}" for i in range(1, 14)]
 WORDS = [f"C{i}" for i in range(1, 27)]
+BOUNDARIES = [0.005, *(2**i for i in range(11))]
+FIELDS = len(NUMBERS) + len(WORDS)  # a bucket of each number, and the words
 BUCKETS, LEARNING_RATE, MEAN, DEVIATION = 1000, 0.05, 3.5, 1.2
 
 
@@ -21,41 +24,41 @@ def load(path):
     numbers = torch.tensor(
         [[(math.log1p(float(row[n] or 0)) - MEAN) / DEVIATION for n in NUMBERS] for row in rows]
     )
-    # One table for all columns.
-    ids = torch.tensor(
-        [
-            [i * BUCKETS + zlib.crc32((row[w] or "none").encode()) % BUCKETS for i, w in enumerate(WORDS)]
-            for row in rows
-        ]
-    )
+
+    def ids_of(row):
+        numbers = [bisect.bisect_right(BOUNDARIES, float(row[n] or 0)) for n in NUMBERS]
+        words = [zlib.crc32((row[w] or "none").encode()) % BUCKETS for w in WORDS]
+        return [i * BUCKETS + value for i, value in enumerate(numbers + words)]  # of one table
+
+    ids = torch.tensor([ids_of(row) for row in rows])
     return numbers, ids, torch.tensor([float(row["label"]) for row in rows])
 
 
 class FactorizationMachine(torch.nn.Module):
-    """With a deep tower DeepFM. Linear weights, and vectors of words and numbers."""
+    """With a deep tower DeepFM. Linear weights, and vectors, of buckets, words and numbers."""
 
     def __init__(self, dimension, hidden):
         super().__init__()
-        self.weights = torch.nn.EmbeddingBag(len(WORDS) * BUCKETS, 1, mode="sum")
+        self.weights = torch.nn.EmbeddingBag(FIELDS * BUCKETS, 1, mode="sum")
         torch.nn.init.zeros_(self.weights.weight)
         self.linear = torch.nn.Linear(len(NUMBERS), 1)
         torch.nn.init.zeros_(self.linear.weight)
         torch.nn.init.zeros_(self.linear.bias)
-        self.embedding = torch.nn.Embedding(len(WORDS) * BUCKETS, dimension)
+        self.embedding = torch.nn.Embedding(FIELDS * BUCKETS, dimension)
         torch.nn.init.trunc_normal_(self.embedding.weight, std=0.01)
         self.vectors = torch.nn.Parameter(torch.empty(len(NUMBERS), dimension))
         torch.nn.init.trunc_normal_(self.vectors, std=0.01)
-        width = len(NUMBERS) + len(WORDS) * dimension
+        width = len(NUMBERS) + FIELDS * dimension
         self.deep = relu_layers([width, *hidden, 1]) if hidden else None
 
     def forward(self, numbers, ids):
-        words = self.embedding(ids)
-        fields = torch.cat([words, numbers[:, :, None] * self.vectors], 1)
+        vectors = self.embedding(ids)
+        fields = torch.cat([vectors, numbers[:, :, None] * self.vectors], 1)
         pairs = 0.5 * (fields.sum(1).square() - fields.square().sum(1)).sum(1)
         logits = pairs + (self.linear(numbers) + self.weights(ids)).squeeze(1)
         if self.deep is None:
             return logits
-        return logits + self.deep(torch.cat([numbers, words.flatten(1)], 1)).squeeze(1)
+        return logits + self.deep(torch.cat([numbers, vectors.flatten(1)], 1)).squeeze(1)
 
 
 class CrossNetwork(torch.nn.Module):
@@ -63,9 +66,9 @@ class CrossNetwork(torch.nn.Module):
 
     def __init__(self, dimension, hidden):
         super().__init__()
-        self.embedding = torch.nn.Embedding(len(WORDS) * BUCKETS, dimension)
+        self.embedding = torch.nn.Embedding(FIELDS * BUCKETS, dimension)
         torch.nn.init.trunc_normal_(self.embedding.weight, std=1 / math.sqrt(dimension))
-        width = len(NUMBERS) + len(WORDS) * dimension
+        width = len(NUMBERS) + FIELDS * dimension
         self.crosses = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(2))
         for cross in self.crosses:
             torch.nn.init.xavier_uniform_(cross.weight)

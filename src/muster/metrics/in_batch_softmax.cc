@@ -1,8 +1,9 @@
 // Metrics of retrieval within a batch: the items of a batch are ranked by their scores with a row's
-// query, without correction, and the rank of a row is the number of items above its own one. An item
-// that ties is not above it: another row has the same item. accuracy: the share of rows of rank 0;
-// recall/top_K: of rank below K; a row with a score that is not finite counts as not found, as in
-// tf.math.in_top_k. A row counts by its reward times its weight. A larger batch has more items, and so smaller shares.
+// query, without correction, and the rank of a row is the number of items above its own one. An
+// item that ties is not above it: another row has the same item. accuracy: the share of rows of
+// rank 0; recall/top_K: of rank below K; a row with a score that is not finite counts as not found,
+// as in tf.math.in_top_k. A row counts by its reward times its weight. A larger batch has more
+// items, and so smaller shares.
 #include <cmath>
 #include <utility>
 

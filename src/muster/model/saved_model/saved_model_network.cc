@@ -222,14 +222,18 @@ class NetworkWriter {
         {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32), IntAttr("N", count)});
   }
 
+  // Over the last dimension, which becomes 1.
+  std::string SumOfSquares(const std::string& name, const std::string& rows) {
+    return graph_.Node(StrCat(name, "/Sum"), "Sum",
+                       {Floats(StrCat(name, "/Square"), "Square", {rows}),
+                        graph_.Int32(StrCat(name, "/axis"), -1)},
+                       {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32),
+                        BoolAttr("keep_dims", true)});
+  }
+
   // tf.math.l2_normalize of each row.
   std::string Normalized(const std::string& name, const std::string& rows) {
-    const std::string squares =
-        graph_.Node(StrCat(name, "/Sum"), "Sum",
-                    {Floats(StrCat(name, "/Square"), "Square", {rows}),
-                     graph_.Int32(StrCat(name, "/axis"), -1)},
-                    {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32),
-                     BoolAttr("keep_dims", true)});
+    const std::string squares = SumOfSquares(name, rows);
     const std::string least = graph_.Float(StrCat(name, "/least"), 1e-12F);
     const std::string factor =
         Floats(StrCat(name, "/Rsqrt"), "Rsqrt",
@@ -291,12 +295,7 @@ class NetworkWriter {
   // tf.clip_by_norm over the last dimension.
   std::string Clipped(const std::string& name, const std::string& rows, double max_norm) {
     const std::string limit = graph_.Float(StrCat(name, "/max_norm"), static_cast<float>(max_norm));
-    const std::string squares =
-        graph_.Node(StrCat(name, "/Sum"), "Sum",
-                    {Floats(StrCat(name, "/Square"), "Square", {rows}),
-                     graph_.Int32(StrCat(name, "/axis"), -1)},
-                    {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32),
-                     BoolAttr("keep_dims", true)});
+    const std::string squares = SumOfSquares(name, rows);
     const std::string norm = Floats(StrCat(name, "/Sqrt"), "Sqrt", {squares});
     return Floats(StrCat(name, "/truediv"), "RealDiv",
                   {Floats(StrCat(name, "/mul"), "Mul", {rows, limit}),
