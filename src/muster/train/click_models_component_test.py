@@ -47,8 +47,8 @@ def pairs(tmp_path_factory) -> pathlib.Path:
     popularity = [1 / (1 + i % 40) for i in range(200)]
     whole = sum(popularity)
     lines = ["user,age,item,topic,price,share,clicked"]
-    for _ in range(8000):
-        user, item = rng.randrange(300), rng.choices(range(200), popularity)[0]
+    for _ in range(12_000):
+        user, item = rng.randrange(40), rng.choices(range(200), popularity)[0]
         clicked = int(rng.random() < (0.9 if user % TOPICS == item % TOPICS else 0.05))
         lines.append(
             f"u{user},{20 + user % 50},i{item},t{item % TOPICS},{1 + item % 7},"
@@ -149,9 +149,9 @@ def begin_as_muster(model: Any, deviation: float) -> None:
     """The vectors of a factorization machine begin near 0; TensorFlow's defaults are for other models."""
     import tensorflow as tf
 
-    for variable, group in model.named().values():
+    for i, (variable, group) in enumerate(model.named().values()):
         if group == "fm":
-            variable.assign(tf.random.stateless_truncated_normal(variable.shape, [1, 2], 0, deviation))
+            variable.assign(tf.random.stateless_truncated_normal(variable.shape, [1, i], 0, deviation))
 
 
 class Towers:
@@ -257,18 +257,19 @@ def test_two_towers_from_the_same_weights(corrected, pairs, muster, tmp_path) ->
 
 def test_two_towers_learn_whose_topic_is_whose(pairs, muster, tmp_path) -> None:
     path = tmp_path / "spec.yaml"
-    path.write_text(two_tower_spec(corrected=True))
+    path.write_text(two_tower_spec())
     model, lines = tmp_path / "model", pairs.read_text().splitlines()
     train_csv, test_csv = tmp_path / "train.csv", tmp_path / "test.csv"
-    train_csv.write_text("\n".join(lines[:6001]) + "\n")
-    test_csv.write_text("\n".join([lines[0], *lines[6001:]]) + "\n")
+    train_csv.write_text("\n".join(lines[:9001]) + "\n")
+    test_csv.write_text("\n".join([lines[0], *lines[9001:]]) + "\n")
     evaluate = ["evaluate", "--model-dir", model, "--data", test_csv, "--batch-size", 128]
     train(muster, path, train_csv, model, "--max-steps", 1)
     before = muster.event("evaluated", *evaluate)
-    train(muster, path, train_csv, model, "--epochs", 30)
+    train(muster, path, train_csv, model, "--epochs", 15)
     after = muster.event("evaluated", *evaluate)
     assert before["recall/top_5"] < 0.1
-    assert after["recall/top_5"] > 0.2, "an eighth of 128 items has the user's topic"
+    # About 16 items of a batch have the user's topic, so that who knows no more finds 5 of 16 of those.
+    assert after["recall/top_5"] > 0.18
     assert after["loss"] < before["loss"] - 0.1
     assert after["accuracy"] <= after["recall/top_5"]
 
