@@ -22,7 +22,7 @@ fc = tf.feature_column
 
 def default_optimizer(model: Spec, group: str) -> tuple[str, float]:
     """What tf.estimator's canned model of this kind trains a part with."""
-    both = "linear" in model and "dnn" in model
+    both = model["type"] == "wide_deep"
     if group == "baseline":
         return "ftrl", 0.3
     if group == "linear":
@@ -66,6 +66,8 @@ class TwinModel(tf.keras.Model):
         self.spec = spec
         self.linear_spec = spec["model"].get("linear")
         self.dnn_spec = spec["model"].get("dnn")
+        self.fm_spec = spec["model"].get("fm")
+        self.cross_spec = spec["model"].get("cross")
         self.head = heads.make(spec)
         self.width = head_of(spec)["width"]
         self.baseline_bias = None
@@ -73,6 +75,10 @@ class TwinModel(tf.keras.Model):
             self.baseline_bias = tf.Variable(tf.zeros([self.width]), name="baseline_bias")
         if self.linear_spec:
             self._build_linear()
+        self.tables: dict[str, tf.Variable] = {}  # shared ones
+        self.column_layers: dict[str, tf.keras.layers.Layer] = {}  # of the fm and dnn parts, by column
+        if self.fm_spec:
+            self._build_fm()
         if self.dnn_spec:
             self._build_dnn()
 
@@ -94,11 +100,36 @@ class TwinModel(tf.keras.Model):
             self.linear_inputs[name] = tf.keras.layers.DenseFeatures([column])
         self.linear_bias = tf.Variable(tf.zeros([self.width]), name="linear_bias")
 
+    def _build_fm(self) -> None:
+        names = self.fm_spec["columns"]
+        self.column_layers |= {name: self._dnn_input(name) for name in names}
+        columns = [self.spec["columns"][name] for name in names]
+        dimension = next(int(column["dimension"]) for column in columns if "embedding" in column)
+        self.fm_vectors = {  # of columns that are no embeddings
+            name: tf.keras.layers.Dense(dimension, use_bias=False)
+            for name, column in zip(names, columns)
+            if "embedding" not in column
+        }
+
+    def _pairs(self, features: dict[str, tf.Tensor]) -> tf.Tensor:
+        """The sum over pairs of columns, from the products of all pairs."""
+        vectors = []
+        for name in self.fm_spec["columns"]:
+            x = self.column_layers[name](features)
+            vectors.append(self.fm_vectors[name](x) if name in self.fm_vectors else x)
+        stacked = tf.stack(vectors, axis=1)
+        products = tf.matmul(stacked, stacked, transpose_b=True)  # [batch, column, column]
+        once = np.tril(np.ones([len(vectors)] * 2, np.float32), -1)
+        return tf.reduce_sum(products * once, axis=[1, 2])[:, None]
+
     def _build_dnn(self) -> None:
         dnn = self.dnn_spec
         layers = tf.keras.layers
-        self.tables: dict[str, tf.Variable] = {}  # shared ones
-        self.dnn_inputs = {name: self._dnn_input(name) for name in dnn["columns"]}
+        for name in dnn["columns"]:
+            if name not in self.column_layers:
+                self.column_layers[name] = self._dnn_input(name)
+        if self.cross_spec:
+            self._build_cross()
         self.input_norm = layers.BatchNormalization() if dnn.get("input_batch_norm") == "true" else None
         regularizer = None
         if "l1" in dnn or "l2" in dnn:
@@ -112,6 +143,23 @@ class TwinModel(tf.keras.Model):
             for _ in self.hidden
         ]
         self.logits = layers.Dense(self.width, kernel_regularizer=regularizer)
+
+    def _build_cross(self) -> None:
+        cross = self.cross_spec
+        self.crosses = []  # of each layer: what W x is computed by, in turn
+        width = sum(self._width(name) for name in self.dnn_spec["columns"])
+        for _ in range(int(cross.get("layers", 3))):
+            layers = [tf.keras.layers.Dense(width)]
+            if int(cross.get("rank", 0)):
+                layers.insert(0, tf.keras.layers.Dense(int(cross["rank"]), use_bias=False))
+            self.crosses.append(layers)
+
+    def _width(self, name: str) -> int:
+        column = self.spec["columns"][name]
+        if "embedding" in column:
+            return int(column["dimension"])
+        assert "numeric" in column, f"{name}: the twin's cross layers read numbers and embeddings"
+        return int(column.get("shape", 1))
 
     def _dnn_input(self, name: str) -> tf.keras.layers.Layer:
         column = self.spec["columns"][name]
@@ -127,20 +175,35 @@ class TwinModel(tf.keras.Model):
             rows = tf.shape(next(iter(features.values())))[0]
             total += tf.broadcast_to(self.baseline_bias, [rows, self.width])
         if self.dnn_spec:
-            x = tf.concat([layer(features) for layer in self.dnn_inputs.values()], axis=1)
+            x = tf.concat([self.column_layers[n](features) for n in self.dnn_spec["columns"]], axis=1)
             if self.input_norm is not None:
                 x = self.input_norm(x, training=training)
+            crossed = self._crossed(x) if self.cross_spec else None
+            parallel = crossed is not None and self.cross_spec.get("structure") == "parallel"
+            if crossed is not None and not parallel:
+                x = crossed
             for dense, norm in zip(self.hidden, self.norms):
                 x = dense(x)
                 if norm is not None:
                     x = norm(x, training=training)
-            total += self.logits(x)
+            total += self.logits(tf.concat([crossed, x], axis=1) if parallel else x)
+        if self.fm_spec:
+            total += self._pairs(features)
         if self.linear_spec:
             for name, layer in self.linear_inputs.items():
                 x = layer(features)
                 total += self.linear_dense[name](x) if name in self.linear_dense else x
             total += self.linear_bias
         return total
+
+    def _crossed(self, x0: tf.Tensor) -> tf.Tensor:
+        x = x0
+        for layers in self.crosses:
+            product = x
+            for layer in layers:
+                product = layer(product)
+            x = x0 * product + x
+        return x
 
     def table_loss(self) -> tf.Tensor:
         """What Keras's embeddings_regularizer adds for each table of the dnn part."""
@@ -151,12 +214,12 @@ class TwinModel(tf.keras.Model):
         tables = [
             variable
             for name, (variable, group) in self.named().items()
-            if group == "dnn" and not name.startswith(("dnn/hidden", "dnn/logits", "dnn/input_batch"))
+            if group == "dnn" and not name.startswith(("dnn/hidden", "dnn/logits", "dnn/input_batch", "dnn/cross"))
         ]
         return tf.add_n([tf.constant(0.0), *map(regularizer, tables)])
 
     def named(self) -> dict[str, tuple[tf.Variable, str]]:
-        """muster's name -> (variable, "linear" | "dnn" | "baseline" | "state"); after a first call."""
+        """muster's name -> (variable, its part's name or "state"); after a first call."""
         out: dict[str, tuple[tf.Variable, str]] = {}
 
         def norm(layer: tf.keras.layers.BatchNormalization, name: str) -> None:
@@ -172,14 +235,24 @@ class TwinModel(tf.keras.Model):
                 variable = self.linear_dense[name].kernel if name in self.linear_dense else layer.weights[0]
                 out[f"linear/linear_model/{name}/weights"] = (variable, "linear")
             out["linear/linear_model/bias_weights"] = (self.linear_bias, "linear")
+        for name, layer in self.column_layers.items():
+            group = "fm" if self.fm_spec and name in self.fm_spec["columns"] else "dnn"
+            if "shared" in self.spec["columns"][name]:
+                key = self.spec["columns"][name]["shared"]
+                if key not in out:  # a table belongs to the first part that reads it
+                    out[key] = (self.tables[key], group)
+            elif layer.weights:
+                key = f"dnn/input_from_feature_columns/input_layer/{name}/embedding_weights"
+                out[key] = (layer.weights[0], group)
+        if self.fm_spec:
+            for name, layer in self.fm_vectors.items():
+                out[f"fm/{name}/kernel"] = (layer.kernel, "fm")
         if self.dnn_spec:
-            for name, layer in self.dnn_inputs.items():
-                if "shared" in self.spec["columns"][name]:
-                    key = self.spec["columns"][name]["shared"]
-                    out[key] = (self.tables[key], "dnn")
-                elif layer.weights:
-                    key = f"dnn/input_from_feature_columns/input_layer/{name}/embedding_weights"
-                    out[key] = (layer.weights[0], "dnn")
+            for i, layers in enumerate(self.crosses if self.cross_spec else []):
+                for layer, part in zip(layers, ["/v", "/u"] if len(layers) == 2 else [""]):
+                    out[f"dnn/crosslayer_{i}{part}/kernel"] = (layer.kernel, "dnn")
+                    if layer.use_bias:
+                        out[f"dnn/crosslayer_{i}{part}/bias"] = (layer.bias, "dnn")
             if self.input_norm is not None:
                 norm(self.input_norm, "dnn/input_batchnorm")
             for i, (dense, batch_norm) in enumerate(zip(self.hidden, self.norms)):
@@ -209,7 +282,8 @@ def batches(
 def make_step(model: TwinModel) -> Callable[[dict[str, tf.Tensor], tf.Tensor], tf.Tensor]:
     """One training step that returns the loss of its batch before the update."""
     parts = {
-        "dnn": model.dnn_spec, "linear": model.linear_spec, "baseline": model.spec["model"],
+        "dnn": model.dnn_spec, "linear": model.linear_spec, "fm": model.fm_spec,
+        "baseline": model.spec["model"],
     }
     optimizers = {
         group: optimizer((part or {}).get("optimizer"), default_optimizer(model.spec["model"], group))

@@ -20,7 +20,8 @@ struct HeadMetrics {
   std::unique_ptr<Metrics> (*make)(const engine::HeadSpec& head, const MetricsSpec& spec,
                                    const std::vector<std::string>& class_names);
 };
-extern const HeadMetrics kBinaryMetrics, kMultiClassMetrics, kMultiLabelMetrics, kRegressionMetrics;
+extern const HeadMetrics kBinaryMetrics, kMultiClassMetrics, kMultiLabelMetrics, kRegressionMetrics,
+    kInBatchSoftmaxMetrics;
 
 // accuracy/positive_threshold_T and so on.
 void AppendThresholds(const ScoredRows& scored, const std::vector<double>& thresholds,

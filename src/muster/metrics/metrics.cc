@@ -14,7 +14,7 @@ namespace {
 constexpr int kMaxBuckets = 10000;
 
 constexpr const HeadMetrics* kHeads[] = {&kBinaryMetrics, &kMultiClassMetrics, &kMultiLabelMetrics,
-                                         &kRegressionMetrics};
+                                         &kRegressionMetrics, &kInBatchSoftmaxMetrics};
 
 // INVALID_ARGUMENT if the setting is `given` and not one of the head's.
 absl::Status CheckUse(std::string_view setting, bool given, const engine::HeadSpec& head,
@@ -42,7 +42,11 @@ absl::Status Validate(const MetricsSpec& spec, const engine::HeadSpec& head) {
   }
   MUSTER_RETURN_IF_ERROR(CheckUse("top_k", !spec.top_k.empty(), head, &HeadMetrics::takes_top_k));
   for (const int k : spec.top_k) {
-    if (k >= 1 && k <= head.classes) continue;
+    const bool has_classes = head.class_count() > 0;  // others rank as many items as a batch has
+    if (k >= 1 && (!has_classes || k <= head.classes)) continue;
+    if (!has_classes) {
+      return absl::InvalidArgumentError(StrCat("metrics.top_k: ", k, " is not 1 or more"));
+    }
     return absl::InvalidArgumentError(
         StrCat("metrics.top_k: ", k, " is not 1 to the number of classes, ", head.classes));
   }

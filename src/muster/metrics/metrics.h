@@ -22,7 +22,7 @@ using NamedValue = std::pair<std::string, double>;
 // Metrics to compute besides a head's usual ones.
 struct MetricsSpec {
   std::vector<double> thresholds = {};  // in (0, 1); binary and multi-label
-  std::vector<int> top_k = {};          // 1 to the number of classes; multi-class
+  std::vector<int> top_k = {};          // multi-class: 1 to the number of classes; in-batch softmax
   bool per_class = false;               // multi-class and multi-label
   int calibration_buckets = 0;          // binary; 0: none
   friend bool operator==(const MetricsSpec&, const MetricsSpec&) = default;

@@ -20,7 +20,12 @@ namespace muster::model {
 //   dnn/input_from_feature_columns/input_layer/<embedding>/embedding_weights, or <shared>,
 //   dnn/hiddenlayer_<i>/{kernel,bias}, dnn/hiddenlayer_<i>/batchnorm_<i>/{gamma,...},
 //   dnn/input_batchnorm/{gamma,...}, dnn/logits/{kernel,bias}.
-// A linear or dnn model alone uses the same names; a baseline model has baseline/bias.
+// A linear or dnn model alone uses the same names, and the other types do for what they share with
+// it: an embedding's table has the same name whichever part reads it. Beside these,
+//   fm/<column>/kernel [width, dimension]: the vectors of a column that is no embedding,
+//   dnn/crosslayer_<i>/{kernel,bias}, or with a rank dnn/crosslayer_<i>/{v/kernel,u/kernel,u/bias}.
+// The towers of a two_tower model have query and item in the place of dnn, and <tower>/vector in
+// that of dnn/logits. A baseline model has baseline/bias.
 struct Model {
   ModelSpec spec;
   std::unique_ptr<io::FileSystem> files;  // an exported model's engine reads its export by it

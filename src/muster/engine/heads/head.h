@@ -27,6 +27,9 @@ class Head {
   // INVALID_ARGUMENT "row R: label V ..." for a label that the head cannot learn from. `labels` is
   // rows x labels_dimension.
   virtual absl::Status CheckLabels(std::span<const float> labels) const = 0;
+  // True if a row's loss depends on the other rows: Loss is then called for a whole batch, or for a
+  // replica's whole share of it. False: for any run of rows.
+  virtual bool couples_rows() const { return false; }
   // Adds to *loss_sum the (weighted) sum over rows; writes gradient[i] = scale * weight *
   // dloss/dlogit. `weights` empty: all 1. `gradient` has the shape of the logits, rows x
   // logits_dimension, or is empty: loss only.

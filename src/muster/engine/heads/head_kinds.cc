@@ -8,13 +8,15 @@ namespace muster::engine {
 
 // Each is in the file of its name.
 const HeadKind& GetBinaryHead();
+const HeadKind& GetInBatchSoftmaxHead();
 const HeadKind& GetMultiClassHead();
 const HeadKind& GetMultiLabelHead();
 const HeadKind& GetRegressionHead();
 
 std::span<const HeadKind* const> HeadKinds() {
   static const HeadKind* const kKinds[] = {&GetBinaryHead(), &GetMultiClassHead(),
-                                           &GetMultiLabelHead(), &GetRegressionHead()};
+                                           &GetMultiLabelHead(), &GetRegressionHead(),
+                                           &GetInBatchSoftmaxHead()};
   return kKinds;
 }
 

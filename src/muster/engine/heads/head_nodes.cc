@@ -34,6 +34,22 @@ std::string HeadNodes::Concat(std::string_view name, const std::string& a, const
                      {FloatType(), TypeAttr("Tidx", DataType::kInt32), IntAttr("N", 2)});
 }
 
+std::string HeadNodes::Columns(std::string_view name, const std::string& matrix, int64_t first,
+                               int64_t count) {
+  const std::string node = StrCat(name_, "/", name);
+  const std::vector<int64_t> begin = {0, first}, size = {-1, count};
+  return graph_.Node(node, "Slice",
+                     {matrix, graph_.Int64s(StrCat(node, "/begin"), begin, {2}),
+                      graph_.Int64s(StrCat(node, "/size"), size, {2})},
+                     {FloatType(), TypeAttr("Index", DataType::kInt64)});
+}
+
+std::string HeadNodes::SumOfColumns(std::string_view name, const std::string& matrix) {
+  return graph_.Node(
+      StrCat(name_, "/", name), "Sum", {matrix, LastAxis()},
+      {FloatType(), TypeAttr("Tidx", DataType::kInt32), formats::BoolAttr("keep_dims", true)});
+}
+
 std::string HeadNodes::ClassNamesInEachRow(std::string_view name, const std::string& shape_of) {
   return ForEachRow(name, ClassNames(), DataType::kString, shape_of);
 }

@@ -35,6 +35,11 @@ class HeadNodes {
                      std::initializer_list<std::string> inputs);
   // Two tensors of floats side by side: the columns of `a`, then those of `b`.
   std::string Concat(std::string_view name, const std::string& a, const std::string& b);
+  // `count` columns of `matrix` from `first` on: [batch, count].
+  std::string Columns(std::string_view name, const std::string& matrix, int64_t first,
+                      int64_t count);
+  // The sum of each row: [batch, 1].
+  std::string SumOfColumns(std::string_view name, const std::string& matrix);
   // The names of all classes in each row of `shape_of`: [batch, classes].
   std::string ClassNamesInEachRow(std::string_view name, const std::string& shape_of);
   // class_ids, classes, all_class_ids, all_classes and the classification signature. `scores` is

@@ -19,6 +19,11 @@ struct HeadSpec {
   int classes = 2;                    // multi_class: above 2; multi_label: above 1
   std::string loss = "mean_squared";  // regression; others: poisson, log_normal, logistic
   int label_dimension = 1;            // regression
+  // in_batch_softmax: numbers of a query's or an item's vector, by what their products are divided,
+  // and the column of the items' probabilities ("": the loss is not corrected by them).
+  int vector_size = 0;
+  double temperature = 1;
+  std::string sampling_probability = {};
   bool sums = false;  // a batch's loss is the sum over its rows, not their mean (LossScale)
 
   // Logits and label values per row.

@@ -191,16 +191,23 @@ void NativeEngine::RunForward(Worker& worker) {
 void NativeEngine::ComputeLoss(Worker& worker, bool with_gradient) {
   const features::FeatureBatch& batch = *step_.batch;
   if (batch.labels.empty()) return;
-  const auto begin = static_cast<size_t>(worker.begin), rows = static_cast<size_t>(worker.rows());
+  int first = worker.begin, count = worker.rows();
+  if (head_->couples_rows() && !step_.workers_are_replicas) {
+    // Worker 0 takes the batch when all have their logits.
+    if (worker.count > 1) crew_.Barrier();
+    if (worker.index != 0) return;
+    first = 0;
+    count = batch.rows;
+  }
+  const auto begin = static_cast<size_t>(first), rows = static_cast<size_t>(count);
   const auto width = static_cast<size_t>(graph_.logits->width);
   const auto part = [&](const std::vector<float>& of, int values) {
     const auto n = static_cast<size_t>(values);
     return of.empty() ? std::span<const float>() : std::span(of).subspan(begin * n, rows * n);
   };
   const std::span<float> gradient =
-      with_gradient ? std::span(graph_.logits->gradient(worker.begin), rows * width)
-                    : std::span<float>();
-  head_->Loss({graph_.logits->value(worker.begin), rows * width},
+      with_gradient ? std::span(graph_.logits->gradient(first), rows * width) : std::span<float>();
+  head_->Loss({graph_.logits->value(first), rows * width},
               part(batch.labels, head_->labels_dimension()), part(batch.weights, 1),
               static_cast<float>(scale_), &worker.loss_sum, gradient);
 }

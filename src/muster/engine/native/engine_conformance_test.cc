@@ -62,6 +62,35 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeNormalized(int threads) {
                                  {.threads = threads});
 }
 
+// DeepFM with a cross network for a tower: every layer that multiplies what others give.
+absl::StatusOr<std::unique_ptr<Engine>> MakeInteractions(int threads) {
+  GraphBuilder graph;
+  const Node a = graph.EmbeddingBag({.name = "a", .id_list = 0, .rows = 9, .dimension = 4});
+  const Node b = graph.EmbeddingBag({.name = "b", .id_list = 2, .rows = 9, .dimension = 4});
+  const Node x0 = graph.Concat({graph.DenseInput(0, 2), a, b});
+  Node x = graph.Cross(x0, x0, {.name = "c0"});
+  x = graph.Cross(x0, x, {.name = "c1", .rank = 2, .l2 = 0.01});
+  x = graph.Concat({x, graph.Dense(x0, {.name = "h", .units = 5})});
+  const Node deep = graph.Dense(x, {.name = "logits", .units = 1});
+  return std::move(graph).Finish(graph.Add(deep, graph.FactorizationMachine({a, b})),
+                                 NewBinaryHead(), {.threads = threads});
+}
+
+// The loss of a row depends on the others.
+absl::StatusOr<std::unique_ptr<Engine>> MakeTwoTower(int threads) {
+  GraphBuilder graph;
+  std::vector<Node> vectors;
+  for (int list = 0; list < 2; ++list) {
+    const Node bag =
+        graph.EmbeddingBag({.name = StrCat("e", list), .id_list = list, .rows = 9, .dimension = 4});
+    vectors.push_back(graph.L2Normalize(graph.Dense(bag, {.name = StrCat("v", list), .units = 3})));
+  }
+  return std::move(graph).Finish(
+      graph.Concat(vectors),
+      NewHead({.kind = "in_batch_softmax", .vector_size = 3, .temperature = 0.5}),
+      {.threads = threads});
+}
+
 EngineMember Member(const std::string& name, int threads,
                     const std::function<absl::StatusOr<std::unique_ptr<Engine>>(int)>& make) {
   return {.name = StrCat(name, threads),
@@ -75,6 +104,9 @@ std::vector<EngineMember> Members() {
     members.push_back(Member("Linear", threads, MakeLinear));
     members.push_back(Member("Dnn", threads, MakeDnn));
     members.push_back(Member("Foldable", threads, MakeFoldable));
+    members.push_back(Member("Interactions", threads, MakeInteractions));
+    members.push_back(Member("TwoTower", threads, MakeTwoTower));
+    members.back().is_separable = false;
     members.push_back(Member("Normalized", threads, MakeNormalized));
     members.back().batch_norm = EngineMember::BatchNorm::kSynchronized;
     members.push_back(Member("WideAndDeep", threads, NewWideAndDeep));

@@ -225,6 +225,130 @@ TEST(GradientTest, NestedConcat) {
   CheckGradients(*engine, RandomBatch({.rows = 9, .dense_widths = {3, 2}, .one_per_row_lists = 1}));
 }
 
+// Fields that the machine alone reads, and one that a dense layer made of numbers.
+TEST(GradientTest, FactorizationMachine) {
+  for (const int threads : {1, 3}) {
+    GraphBuilder graph;
+    std::vector<Node> fields;
+    for (int list = 0; list < 2; ++list) {
+      fields.push_back(graph.EmbeddingBag({.name = StrCat("e", list),
+                                           .id_list = list,
+                                           .rows = 5,
+                                           .dimension = 3,
+                                           .initializer = kNormal}));
+    }
+    fields.push_back(graph.Dense(graph.DenseInput(0, 2), {.name = "v", .units = 3, .bias = false}));
+    const auto engine = Finished(std::move(graph), graph.FactorizationMachine(fields), threads);
+    CheckGradients(*engine, RandomBatch({.rows = 13,
+                                         .dense_widths = {2},
+                                         .one_per_row_lists = 1,
+                                         .list_lists = 1,
+                                         .weighted = true}));
+  }
+}
+
+// The machine's value by the sum over pairs, which is what it stands for.
+TEST(FactorizationMachineTest, IsTheSumOverPairs) {
+  GraphBuilder graph;
+  std::vector<Node> fields = {graph.DenseInput(0, 3), graph.DenseInput(1, 3),
+                              graph.DenseInput(2, 3), graph.DenseInput(3, 3)};
+  const auto engine = Finished(std::move(graph), graph.FactorizationMachine(fields));
+  const auto batch = RandomBatch({.rows = 6, .dense_widths = {3, 3, 3, 3}});
+  Forward out;
+  ASSERT_TRUE(engine->Predict({}, batch, &out).ok());
+  for (int row = 0; row < batch.rows; ++row) {
+    double expected = 0;
+    for (size_t i = 0; i < fields.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        for (int d = 0; d < 3; ++d) {
+          const auto at = static_cast<size_t>(row * 3 + d);
+          expected += double{batch.dense[i].values[at]} * batch.dense[j].values[at];
+        }
+      }
+    }
+    EXPECT_NEAR(out.logits[static_cast<size_t>(row)], expected, 1e-5) << row;
+  }
+}
+
+// DeepFM: the deep tower reads the same embeddings.
+TEST(GradientTest, DeepFactorizationMachine) {
+  for (const int threads : {1, 3}) {
+    GraphBuilder graph;
+    const Node a = graph.EmbeddingBag({.name = "e0", .id_list = 0, .rows = 5, .dimension = 4});
+    const Node b = graph.EmbeddingBag({.name = "e1", .id_list = 1, .rows = 5, .dimension = 4});
+    Node x = graph.Concat({graph.DenseInput(0, 2), a, b});
+    x = graph.Dense(x, {.name = "h", .units = 6, .activation = Activation::kTanh});
+    const Node deep = graph.Add(Logits(graph, x), graph.FactorizationMachine({a, b}));
+    const Node wide = graph.Linear({.tables = {{"t0", 0, 5}, {"t1", 1, 5}}, .bias_name = "bias"});
+    const auto engine = Finished(std::move(graph), graph.Add(deep, wide), threads);
+    CheckGradients(*engine, RandomBatch({.rows = 17,
+                                         .dense_widths = {2},
+                                         .one_per_row_lists = 1,
+                                         .list_lists = 1,
+                                         .weighted = true}));
+  }
+}
+
+// Full and low rank, stacked and in parallel; inputs that need no gradient beside those that do.
+TEST(GradientTest, CrossNetwork) {
+  for (const int threads : {1, 3}) {
+    for (const int rank : {0, 2}) {
+      for (const bool parallel : {false, true}) {
+        SCOPED_TRACE(StrCat(threads, " threads, rank ", rank, parallel ? ", parallel" : ""));
+        GraphBuilder graph;
+        const Node x0 = graph.Concat(
+            {graph.DenseInput(0, 2),
+             graph.EmbeddingBag({.name = "e", .id_list = 0, .rows = 5, .dimension = 3}),
+             graph.DenseInput(1, 1)});
+        Node x = x0;
+        for (int i = 0; i < 2; ++i) {
+          x = graph.Cross(x0, x, {.name = StrCat("cross_", i), .rank = rank, .l2 = 0.01});
+        }
+        const DenseOptions hidden{.name = "h", .units = 5, .activation = Activation::kTanh};
+        x = parallel ? graph.Concat({x, graph.Dense(x0, hidden)}) : graph.Dense(x, hidden);
+        const auto engine = Finished(std::move(graph), Logits(graph, x), threads);
+        CheckGradients(*engine,
+                       RandomBatch({.rows = 13, .dense_widths = {2, 1}, .one_per_row_lists = 1}),
+                       0.4);
+      }
+    }
+  }
+}
+
+// Two towers, each row compared with all others of the batch, weighted by rewards.
+TEST(GradientTest, InBatchSoftmax) {
+  for (const int threads : {1, 3}) {
+    for (const bool corrected : {false, true}) {
+      SCOPED_TRACE(StrCat(threads, " threads", corrected ? ", corrected" : ""));
+      const HeadSpec head{.kind = "in_batch_softmax",
+                          .vector_size = 3,
+                          .temperature = 0.5,
+                          .sampling_probability = corrected ? "p" : ""};
+      GraphBuilder graph;
+      std::vector<Node> vectors;
+      for (int list = 0; list < 2; ++list) {
+        const Node bag = graph.EmbeddingBag({.name = StrCat("e", list),
+                                             .id_list = list,
+                                             .rows = 5,
+                                             .dimension = 4,
+                                             .initializer = kNormal});
+        // A bias of all items would have no gradient: it changes all scores of a query alike.
+        const Node vector =
+            graph.Dense(bag, {.name = StrCat("vector", list), .units = 3, .bias = list == 0});
+        vectors.push_back(list == 0 ? graph.L2Normalize(vector) : vector);
+      }
+      if (corrected) vectors.push_back(graph.DenseInput(0, 1));
+      auto engine =
+          std::move(graph).Finish(graph.Concat(vectors), NewHead(head), {.threads = threads});
+      ASSERT_TRUE(engine.ok()) << engine.status();
+      auto batch =
+          RandomBatch({.rows = 19, .dense_widths = {1}, .one_per_row_lists = 2, .weighted = true});
+      for (float& p : batch.dense[0].values) p = std::min(1.0f, std::fabs(p) / 3 + 0.01f);
+      CheckGradients(**engine, batch);
+    }
+  }
+}
+
 // The lot, on one thread and on three.
 TEST(GradientTest, WideAndDeep) {
   for (const int threads : {1, 3}) {

@@ -350,6 +350,75 @@ Node GraphBuilder::Add(Node a, Node b) {
       {.name = NameAbove(state_->graph.infos, {a, b}, "Add"), .op = "Add", .layers = {a, b}});
 }
 
+Node GraphBuilder::L2Normalize(Node input) {
+  State::NodeFacts* const facts = state_->Read(input, "L2Normalize");
+  if (facts == nullptr) return -1;
+  const Tensor* const from = facts->tensor;
+  Tensor* const output = state_->NewTensor(from->width, from->needs_gradient(), "L2Normalize");
+  state_->graph.layers.push_back(NewL2NormalizeLayer(from, output));
+  return state_->LastNode({.name = NameBeside(state_->graph.infos, input, "L2Normalize"),
+                           .op = "L2Normalize",
+                           .layers = {input}});
+}
+
+Node GraphBuilder::FactorizationMachine(const std::vector<Node>& fields, const std::string& name) {
+  if (fields.size() < 2) {
+    state_->Fail(StrCat(name, ": ", fields.size(), " fields; pairs need two"));
+    return -1;
+  }
+  std::vector<const Tensor*> tensors;
+  for (const Node field : fields) {
+    State::NodeFacts* const facts = state_->Read(field, name);
+    if (facts == nullptr) return -1;
+    tensors.push_back(facts->tensor);
+    if (tensors.back()->width == tensors.front()->width) continue;
+    state_->Fail(StrCat(name, ": ", facts->made_by, " has ", tensors.back()->width,
+                        " columns, the first field has ", tensors.front()->width));
+    return -1;
+  }
+  Tensor* const output = state_->NewTensor(1, true, name);
+  state_->graph.layers.push_back(NewFactorizationMachineLayer(std::move(tensors), output));
+  return state_->LastNode({.name = name, .op = "FactorizationMachine", .layers = fields});
+}
+
+Node GraphBuilder::Cross(Node x0, Node x, const CrossOptions& options) {
+  State::NodeFacts* const first = state_->Read(x0, options.name);
+  State::NodeFacts* const last = state_->Read(x, options.name);
+  if (first == nullptr || last == nullptr) return -1;
+  const Tensor* const start = first->tensor;
+  const Tensor* const input = last->tensor;
+  const int width = start->width;
+  if (input->width != width) {
+    state_->Fail(StrCat(options.name, ": ", last->made_by, " has ", input->width,
+                        " columns, the network's input has ", width));
+    return -1;
+  }
+  if (options.rank < 0) state_->Fail(StrCat(options.name, ": rank ", options.rank));
+  DenseOptions dense{.name = options.name,
+                     .units = width,
+                     .l1 = options.l1,
+                     .l2 = options.l2,
+                     .group = options.group};
+  Node below = x;
+  if (options.rank > 0) {
+    dense.name = StrCat(options.name, "/u");
+    DenseOptions narrow = dense;
+    narrow.name = StrCat(options.name, "/v");
+    narrow.units = options.rank;
+    narrow.bias = false;
+    below = Dense(x, narrow);
+  }
+  const Node product = Dense(below, dense);
+  State::NodeFacts* const projected = state_->Read(product, options.name);
+  if (projected == nullptr) return -1;
+  Tensor* const output = state_->NewTensor(width, true, options.name);
+  state_->graph.layers.push_back(NewCrossLayer(start, projected->tensor, input, output));
+  return state_->LastNode({.name = LayerName(options.name, "Cross"),
+                           .op = "Cross",
+                           .layers = {x0, product, x},
+                           .attributes = {{"rank", StrCat(options.rank)}}});
+}
+
 void GraphBuilder::Watch(Node node, const std::string& name) {
   if (node < 0 || std::cmp_greater_equal(node, state_->nodes.size())) return;  // has failed already
   state_->graph.watched.push_back({name, state_->nodes[static_cast<size_t>(node)].tensor});

@@ -89,6 +89,15 @@ struct BatchNormOptions {
   bool synchronized = false;  // over all replicas' rows, as Keras's synchronized=True
 };
 
+// A layer of a cross network: x0 * (W x + b) + x, elementwise products. W is square, or, with a
+// rank, the product of two kernels [width, rank] and [rank, width].
+struct CrossOptions {
+  std::string name;       // variables NAME/{kernel,bias}, or NAME/v/kernel and NAME/u/{kernel,bias}
+  int rank = 0;           // 0: full
+  double l1 = 0, l2 = 0;  // of the kernels, as DenseOptions'
+  int group = 0;
+};
+
 struct EngineOptions {
   // Sub-batches computed in parallel; sums are taken in the order of the sub-batches, so that the
   // same number of threads gives the same bytes. A batch is cut into `threads` nearly equal runs of
@@ -122,6 +131,14 @@ class GraphBuilder {
   Node Dropout(Node input, double rate);  // scaled by 1 / (1 - rate) in training
   Node Activate(Node input, Activation activation);
   Node Add(Node a, Node b);
+  Node L2Normalize(Node input);  // rows of length 1
+  // The sum over all pairs of fields of the inner products of their vectors: rows x 1. The fields
+  // are at least two, of one width. Rendle, "Factorization Machines" (2010).
+  Node FactorizationMachine(const std::vector<Node>& fields,
+                            const std::string& name = "FactorizationMachine");
+  // `x0` is the input of the whole network, `x` that of this layer (the first one's is x0).
+  // Wang et al., "DCN V2" (2021).
+  Node Cross(Node x0, Node x, const CrossOptions& options);
   // Engine::activations() then gives the output of `node` under this name.
   void Watch(Node node, const std::string& name);
 

@@ -164,5 +164,12 @@ std::unique_ptr<Layer> NewDropoutLayer(const Tensor* input, const Tensor* output
 std::unique_ptr<Layer> NewActivationLayer(const Tensor* input, const Tensor* output,
                                           Activation activation);
 std::unique_ptr<Layer> NewAddLayer(const Tensor* a, const Tensor* b, const Tensor* output);
+std::unique_ptr<Layer> NewL2NormalizeLayer(const Tensor* input, const Tensor* output);
+// `fields` have one width, `output` has 1.
+std::unique_ptr<Layer> NewFactorizationMachineLayer(std::vector<const Tensor*> fields,
+                                                    const Tensor* output);
+// All four have one width; `x` may be `x0`.
+std::unique_ptr<Layer> NewCrossLayer(const Tensor* x0, const Tensor* projected, const Tensor* x,
+                                     const Tensor* output);
 
 }  // namespace muster::engine::native

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "muster/engine/heads/head_nodes.h"
@@ -31,6 +32,24 @@ struct Contents {
   std::vector<SavedModelTables::Asset> assets;
 };
 
+// The signature of one tower: the inputs that it reads, and its vector.
+void AddTower(const ModelSpec& spec, const std::string& name, const DnnSpec& tower,
+              const GraphInputs& inputs, const engine::HeadOutputs& outputs,
+              formats::MetaGraph* meta) {
+  std::set<std::string> columns, fields;
+  for (const std::string& column : tower.columns) {
+    spec.features.CollectUses(column, &columns, &fields);
+  }
+  std::vector<SignatureTensor> used, vector;
+  for (const SignatureTensor& input : inputs.signature) {
+    if (fields.contains(input.name)) used.push_back(input);
+  }
+  for (const SignatureTensor& output : outputs.predict) {
+    if (output.name == name) vector.push_back(output);
+  }
+  meta->signatures.push_back({name, std::string(kPredict), used, vector});
+}
+
 // The whole graph. Nodes on the way from serialized examples have tf.estimator's plain names; those
 // from raw values are under "raw/". Variables and lookup tables are the same.
 absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
@@ -41,10 +60,16 @@ absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
   SavedModelTables tables(&graph, dynamic_tables);
   const auto predictions = [&](const GraphInputs& inputs, const std::string& scope) {
     SavedModelFeatures features(spec.features, inputs, &tables, scope, &graph);
-    const std::string logits =
+    const Network network =
         AddNetwork(spec, inputs.signature, &features, &variable_nodes, scope, &graph);
     const engine::Predictor predictor(spec.head, spec.features.label.words);
-    return engine::AddHead(spec.head, predictor.class_names(), logits, scope, &graph);
+    engine::HeadOutputs outputs =
+        engine::AddHead(spec.head, predictor.class_names(), network.logits, scope, &graph);
+    for (SignatureTensor& output : outputs.predict) {
+      if (output.name == "query" && spec.towers) output.tensor = network.query;
+      if (output.name == "item" && spec.towers) output.tensor = network.item;
+    }
+    return outputs;
   };
   const std::vector<UsedField> fields = GetFields(spec);
   const GraphInputs examples = AddExampleInputs(fields, &graph);
@@ -77,6 +102,10 @@ absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
   if (!of_examples.regress.empty()) {
     meta.signatures.push_back(
         {"regression", std::string(kRegress), {serialized}, of_examples.regress});
+  }
+  if (spec.towers) {
+    AddTower(spec, "query", spec.towers->query, raw, of_raw, &meta);
+    AddTower(spec, "item", spec.towers->item, raw, of_raw, &meta);
   }
   for (const SavedModelTables::Asset& asset : tables.assets()) {
     meta.assets.push_back({asset.tensor, asset.filename});

@@ -27,6 +27,7 @@ namespace muster::model {
 //                    "scores", [batch, classes]; not for a regression head
 //   regression       input "inputs": tf.Examples; output "outputs": the logistic [batch, 1] of a
 //                    binary head, the predictions of a regression head; not for others
+//   query, item      of a two_tower model: the raw inputs that the tower reads, and its vector
 // A baseline model reads no inputs: its serving_default takes the first input that is neither
 // label, weight nor key (or, without one, "examples"), and it does not parse its examples. `spec`
 // is valid (features::Validate), `weights` are in the order of `variables`. If the model has

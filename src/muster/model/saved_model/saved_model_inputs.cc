@@ -222,11 +222,9 @@ std::string AddAssert(const std::string& name, const std::string& condition, int
 
 std::vector<UsedField> GetFields(const ModelSpec& spec) {
   std::set<std::string> columns, names;
-  const auto collect = [&](const std::vector<std::string>& used) {
-    for (const std::string& name : used) spec.features.CollectUses(name, &columns, &names);
-  };
-  if (spec.linear) collect(spec.linear->columns);
-  if (spec.dnn) collect(spec.dnn->columns);
+  for (const std::string& name : spec.UsedColumns()) {
+    spec.features.CollectUses(name, &columns, &names);
+  }
   std::vector<UsedField> fields;
   for (const Field& field : spec.features.schema.fields) {
     if (!names.contains(field.name)) continue;

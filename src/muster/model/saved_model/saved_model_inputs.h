@@ -29,7 +29,7 @@ struct GraphInputs {
   std::vector<formats::SignatureTensor> signature;  // what a caller feeds
 };
 
-// Fields that the columns of the linear and dnn parts read, in the schema's order.
+// Fields that the columns of all parts read, in the schema's order.
 std::vector<UsedField> GetFields(const ModelSpec& spec);
 
 // Returns `tensor`, but a request fails with `message` where `condition` (bool, with `rank`

@@ -1,5 +1,8 @@
 #include "muster/model/saved_model/saved_model_network.h"
 
+#include <algorithm>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "muster/model/model.h"
@@ -70,25 +73,77 @@ class NetworkWriter {
         parts.push_back(Floats(part, "MatMul", {features_.Dense(column), weights}));
       }
     }
-    const std::string sum = graph_.Node(
-        StrCat(scope, "/weighted_sum_no_bias"), "AddN", parts,
-        {TypeAttr("T", DataType::kFloat), IntAttr("N", static_cast<int64_t>(parts.size()))});
+    const std::string sum = SumOf(StrCat(scope, "/weighted_sum_no_bias"), parts);
     return Floats(StrCat(scope, "/weighted_sum"), "BiasAdd",
                   {sum, variables_.Value("linear/linear_model/bias_weights", {logits_})});
+  }
+
+  // The inner products of all pairs of the columns' vectors, summed: half of the difference between
+  // the squares of the sum and the sum of the squares.
+  std::string Fm() {
+    const std::string scope = StrCat(scope_, "fm");
+    int64_t dimension = 0;
+    for (const std::string& name : spec_.fm->columns) {
+      dimension = std::max<int64_t>(dimension, spec_.features.Find(name)->dimension);
+    }
+    std::vector<std::string> fields, squares;
+    for (const std::string& name : spec_.fm->columns) {
+      const ColumnSpec& column = *spec_.features.Find(name);
+      std::string vector = Column(column);
+      if (column.kind != ColumnKind::kEmbedding) {
+        const std::string kernel = StrCat("fm/", name, "/kernel");
+        vector =
+            Floats(StrCat(scope, "/", name, "/MatMul"), "MatMul",
+                   {vector, variables_.Value(kernel, {spec_.features.Width(column), dimension})});
+      }
+      squares.push_back(Floats(StrCat(scope, "/", name, "/Square"), "Square", {vector}));
+      fields.push_back(vector);
+    }
+    const std::string square_of_sum =
+        Floats(StrCat(scope, "/Square"), "Square", {SumOf(StrCat(scope, "/AddN"), fields)});
+    const std::string sum_of_squares = SumOf(StrCat(scope, "/AddN_squares"), squares);
+    const std::string pairs =
+        graph_.Node(StrCat(scope, "/Sum"), "Sum",
+                    {Floats(StrCat(scope, "/Sub"), "Sub", {square_of_sum, sum_of_squares}),
+                     graph_.Int32(StrCat(scope, "/axis"), 1)},
+                    {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32),
+                     BoolAttr("keep_dims", true)});
+    return Floats(StrCat(scope, "/Mul"), "Mul",
+                  {pairs, graph_.Float(StrCat(scope, "/half"), 0.5F)});
   }
 
   std::string Dnn() {
     const DnnSpec& dnn = *spec_.dnn;
     int64_t width = 0;
-    std::string net = InputLayer(&width);
-    if (dnn.input_batch_norm) net = BatchNorm("dnn/input_batchnorm", net, width);
-    for (size_t i = 0; i < dnn.hidden_units.size(); ++i) {
-      const std::string name = StrCat("dnn/hiddenlayer_", i);
-      net = Activated(StrCat(scope_, name), Dense(name, net, width, dnn.hidden_units[i]));
-      width = dnn.hidden_units[i];
-      if (dnn.batch_norm) net = BatchNorm(StrCat(name, "/batchnorm_", i), net, width);
+    std::string net = InputLayer("dnn", dnn, &width);
+    if (!spec_.cross) {
+      net = Hidden("dnn", dnn, net, &width);
+    } else if (spec_.cross->parallel) {
+      const std::string crossed = Crossed(net, width);
+      const int64_t crossed_width = width;
+      net = Concat(StrCat(scope_, "dnn/concat"), {crossed, Hidden("dnn", dnn, net, &width)});
+      width += crossed_width;
+    } else {
+      net = Hidden("dnn", dnn, Crossed(net, width), &width);
     }
     return Dense("dnn/logits", net, width, logits_);
+  }
+
+  // The vectors of both towers, side by side.
+  Network Towers() {
+    Network network = {.logits = "",
+                       .query = Tower("query", spec_.towers->query),
+                       .item = Tower("item", spec_.towers->item)};
+    network.logits = Concat(StrCat(scope_, "towers"), {network.query, network.item});
+    return network;
+  }
+
+  std::string Tower(const std::string& part, const DnnSpec& dnn) {
+    int64_t width = 0;
+    std::string net = InputLayer(part, dnn, &width);
+    net = Hidden(part, dnn, net, &width);
+    net = Dense(StrCat(part, "/vector"), net, width, spec_.towers->dimension);
+    return spec_.towers->normalize ? Normalized(StrCat(scope_, part, "/normalized"), net) : net;
   }
 
   std::string Add(const std::string& a, const std::string& b) {
@@ -102,25 +157,94 @@ class NetworkWriter {
     return graph_.Node(name, op, inputs, {TypeAttr("T", DataType::kFloat)});
   }
 
-  std::string InputLayer(int64_t* width) {
-    const std::string scope = "dnn/input_from_feature_columns/input_layer";
+  std::string InputLayer(const std::string& part, const DnnSpec& dnn, int64_t* width) {
     std::vector<std::string> parts;
-    for (const std::string& name : spec_.dnn->columns) {
+    for (const std::string& name : dnn.columns) {
       const ColumnSpec& column = *spec_.features.Find(name);
       *width += spec_.features.Width(column);
-      if (column.kind != ColumnKind::kEmbedding) {
-        parts.push_back(features_.Dense(column));
-        continue;
-      }
-      parts.push_back(Embedding(StrCat(scope_, scope, "/", name, "/embedding_lookup"), column));
+      parts.push_back(Column(column));
     }
-    if (parts.size() == 1) return parts[0];
+    std::string net = parts[0];
+    if (parts.size() > 1) {
+      net = Concat(StrCat(scope_, part, "/input_from_feature_columns/input_layer/concat"),
+                   std::move(parts));
+    }
+    return dnn.input_batch_norm ? BatchNorm(StrCat(part, "/input_batchnorm"), net, *width) : net;
+  }
+
+  // The floats of a dense column, [batch, width]; the same node for all parts.
+  std::string Column(const ColumnSpec& column) {
+    if (column.kind != ColumnKind::kEmbedding) return features_.Dense(column);
+    std::string& node = embeddings_[column.name];
+    if (node.empty()) {
+      node = Embedding(StrCat(scope_, "dnn/input_from_feature_columns/input_layer/", column.name,
+                              "/embedding_lookup"),
+                       column);
+    }
+    return node;
+  }
+
+  std::string Hidden(const std::string& part, const DnnSpec& dnn, std::string net, int64_t* width) {
+    for (size_t i = 0; i < dnn.hidden_units.size(); ++i) {
+      const std::string name = StrCat(part, "/hiddenlayer_", i);
+      net = Activated(StrCat(scope_, name), dnn.activation,
+                      Dense(name, net, *width, dnn.hidden_units[i]));
+      *width = dnn.hidden_units[i];
+      if (dnn.batch_norm) net = BatchNorm(StrCat(name, "/batchnorm_", i), net, *width);
+    }
+    return net;
+  }
+
+  // x0 * (W x + b) + x, layer after layer.
+  std::string Crossed(const std::string& x0, int64_t width) {
+    std::string x = x0;
+    for (int i = 0; i < spec_.cross->layers; ++i) {
+      const std::string name = StrCat("dnn/crosslayer_", i);
+      std::string product;
+      if (const int rank = spec_.cross->rank; rank > 0) {
+        const std::string kernel = variables_.Value(StrCat(name, "/v/kernel"), {width, rank});
+        const std::string narrow = Floats(StrCat(scope_, name, "/v/MatMul"), "MatMul", {x, kernel});
+        product = Dense(StrCat(name, "/u"), narrow, rank, width);
+      } else {
+        product = Dense(name, x, width, width);
+      }
+      x = Floats(StrCat(scope_, name, "/AddV2"), "AddV2",
+                 {Floats(StrCat(scope_, name, "/Mul"), "Mul", {x0, product}), x});
+    }
+    return x;
+  }
+
+  std::string Concat(const std::string& name, std::vector<std::string> parts) {
     const int64_t count = static_cast<int64_t>(parts.size());
-    const std::string name = StrCat(scope_, scope, "/concat");
     parts.push_back(graph_.Int32(StrCat(name, "/axis"), 1));
     return graph_.Node(
         name, "ConcatV2", parts,
         {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32), IntAttr("N", count)});
+  }
+
+  // Over the last dimension, which becomes 1.
+  std::string SumOfSquares(const std::string& name, const std::string& rows) {
+    return graph_.Node(StrCat(name, "/Sum"), "Sum",
+                       {Floats(StrCat(name, "/Square"), "Square", {rows}),
+                        graph_.Int32(StrCat(name, "/axis"), -1)},
+                       {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32),
+                        BoolAttr("keep_dims", true)});
+  }
+
+  // tf.math.l2_normalize of each row.
+  std::string Normalized(const std::string& name, const std::string& rows) {
+    const std::string squares = SumOfSquares(name, rows);
+    const std::string least = graph_.Float(StrCat(name, "/least"), 1e-12F);
+    const std::string factor =
+        Floats(StrCat(name, "/Rsqrt"), "Rsqrt",
+               {Floats(StrCat(name, "/Maximum"), "Maximum", {squares, least})});
+    return Floats(name, "Mul", {rows, factor});
+  }
+
+  std::string SumOf(const std::string& name, const std::vector<std::string>& parts) {
+    return graph_.Node(
+        name, "AddN", parts,
+        {TypeAttr("T", DataType::kFloat), IntAttr("N", static_cast<int64_t>(parts.size()))});
   }
 
   std::string Embedding(const std::string& name, const ColumnSpec& column) {
@@ -171,12 +295,7 @@ class NetworkWriter {
   // tf.clip_by_norm over the last dimension.
   std::string Clipped(const std::string& name, const std::string& rows, double max_norm) {
     const std::string limit = graph_.Float(StrCat(name, "/max_norm"), static_cast<float>(max_norm));
-    const std::string squares =
-        graph_.Node(StrCat(name, "/Sum"), "Sum",
-                    {Floats(StrCat(name, "/Square"), "Square", {rows}),
-                     graph_.Int32(StrCat(name, "/axis"), -1)},
-                    {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32),
-                     BoolAttr("keep_dims", true)});
+    const std::string squares = SumOfSquares(name, rows);
     const std::string norm = Floats(StrCat(name, "/Sqrt"), "Sqrt", {squares});
     return Floats(StrCat(name, "/truediv"), "RealDiv",
                   {Floats(StrCat(name, "/mul"), "Mul", {rows, limit}),
@@ -229,8 +348,8 @@ class NetworkWriter {
                   {product, variables_.Value(StrCat(name, "/bias"), {units})});
   }
 
-  std::string Activated(const std::string& scope, const std::string& input) {
-    const std::string& activation = spec_.dnn->activation;
+  std::string Activated(const std::string& scope, const std::string& activation,
+                        const std::string& input) {
     if (activation == "relu") return Floats(StrCat(scope, "/Relu"), "Relu", {input});
     if (activation == "tanh") return Floats(StrCat(scope, "/Tanh"), "Tanh", {input});
     if (activation == "sigmoid") return Floats(StrCat(scope, "/Sigmoid"), "Sigmoid", {input});
@@ -262,18 +381,25 @@ class NetworkWriter {
   SavedModelVariables& variables_;
   const std::string& scope_;
   formats::GraphDefBuilder& graph_;
+  std::map<std::string, std::string> embeddings_;  // by column
 };
 
 }  // namespace
 
-std::string AddNetwork(const ModelSpec& spec, const std::vector<formats::SignatureTensor>& fed,
-                       SavedModelFeatures* features, SavedModelVariables* variables,
-                       const std::string& scope, formats::GraphDefBuilder* graph) {
+Network AddNetwork(const ModelSpec& spec, const std::vector<formats::SignatureTensor>& fed,
+                   SavedModelFeatures* features, SavedModelVariables* variables,
+                   const std::string& scope, formats::GraphDefBuilder* graph) {
   NetworkWriter network(spec, features, variables, scope, graph);
-  if (spec.baseline) return network.Baseline(fed[0]);
-  if (!spec.dnn) return network.Linear();
-  const std::string logits = network.Dnn();
-  return spec.linear ? network.Add(logits, network.Linear()) : logits;
+  if (spec.baseline) return {.logits = network.Baseline(fed[0])};
+  if (spec.towers) return network.Towers();
+  std::string logits;
+  const auto add = [&](const std::string& part) {
+    logits = logits.empty() ? part : network.Add(logits, part);
+  };
+  if (spec.fm) add(network.Fm());
+  if (spec.dnn) add(network.Dnn());
+  if (spec.linear) add(network.Linear());
+  return {.logits = logits};
 }
 
 }  // namespace muster::model

@@ -1,5 +1,5 @@
-// The linear and dnn parts of a model as nodes of a TensorFlow graph: the layers that model.cc
-// composes from engine/native, for inference. Used by ExportSavedModel only.
+// The parts of a model as nodes of a TensorFlow graph: the layers that network.cc composes from
+// engine/native, for inference. Used by ExportSavedModel only.
 #pragma once
 
 #include <string>
@@ -12,11 +12,19 @@
 
 namespace muster::model {
 
-// Returns the logits, [batch, head.logits_dimension()]. `fed` are the caller's inputs: a baseline
+struct Network {
+  // [batch, head.logits_dimension()]; a two_tower model's without the sampling probability, which
+  // only training reads.
+  std::string logits;
+  // Of a two_tower model: the vectors, each of which depends on the inputs of its own tower only.
+  std::string query = {}, item = {};
+};
+
+// `fed` are the caller's inputs: a baseline
 // model makes as many rows as the first of these has. A variable that is missing, or whose shape
 // differs from the spec, is an error in variables->status().
-std::string AddNetwork(const ModelSpec& spec, const std::vector<formats::SignatureTensor>& fed,
-                       SavedModelFeatures* features, SavedModelVariables* variables,
-                       const std::string& scope, formats::GraphDefBuilder* graph);
+Network AddNetwork(const ModelSpec& spec, const std::vector<formats::SignatureTensor>& fed,
+                   SavedModelFeatures* features, SavedModelVariables* variables,
+                   const std::string& scope, formats::GraphDefBuilder* graph);
 
 }  // namespace muster::model

@@ -90,7 +90,9 @@ void GiveForm(const HeadSpec& head, const formats::Schema& schema, LabelSpec* la
 }  // namespace
 
 void ParseHead(const YamlReader& root, ModelSpec* spec) {
+  if (spec->towers) spec->head.kind = "in_batch_softmax";
   if (root.Has("head")) spec->head = ParseHeadSpec(root.At("head"), spec->features.label);
+  if (spec->towers) spec->head.vector_size = spec->towers->dimension;
   if (root.Has("loss_reduction")) spec->head.sums = ParseSums(root.At("loss_reduction"));
   if (root.Has("metrics")) spec->metrics = ParseMetrics(root.At("metrics"));
   if (!root.ok()) return;

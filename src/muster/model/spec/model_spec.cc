@@ -1,8 +1,6 @@
 #include "muster/model/spec/model_spec.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 #include "muster/base/nearest.h"
 #include "muster/formats/yaml_reader.h"
@@ -10,106 +8,17 @@
 #include "muster/model/spec/feature_parser.h"
 #include "muster/model/spec/format_parser.h"
 #include "muster/model/spec/head_parser.h"
-#include "muster/model/spec/optimizer_parser.h"
+#include "muster/model/spec/model_parser.h"
 
 namespace muster::model {
 namespace {
 
 using features::ColumnSpec;
+using formats::YamlReader;
 
 constexpr uint64_t kMaxSpecBytes = uint64_t{1} << 20;
-constexpr double kHuge = 1e30;
 constexpr const char* kSavedSpec = "model.yaml";
 constexpr const char* kSavedExport = "exported";
-
-// The optimizers of tf.estimator's canned models (V2), which a part without one gets.
-optim::OptimizerSpec DefaultOf(std::string_view kind, double learning_rate) {
-  optim::OptimizerSpec spec = optim::DefaultOptimizer(kind);
-  spec.learning_rate = learning_rate;
-  return spec;
-}
-
-BaselineSpec ParseBaseline(const YamlReader& model) {
-  BaselineSpec baseline;
-  baseline.optimizer = DefaultOf("ftrl", 0.3);
-  if (model.Has("optimizer")) baseline.optimizer = ParseOptimizer(model.At("optimizer"));
-  return baseline;
-}
-
-LinearSpec ParseLinear(const YamlReader& node, bool with_dnn) {
-  node.CheckKeys({"columns", "optimizer"});
-  LinearSpec linear;
-  linear.columns = node.At("columns").AsStrings();
-  const double columns = std::max(1.0, static_cast<double>(linear.columns.size()));
-  linear.optimizer = DefaultOf("ftrl", std::min(with_dnn ? 0.005 : 0.2, 1 / std::sqrt(columns)));
-  if (node.Has("optimizer")) linear.optimizer = ParseOptimizer(node.At("optimizer"));
-  return linear;
-}
-
-DnnSpec ParseDnn(const YamlReader& node, bool with_linear) {
-  node.CheckKeys({"columns", "hidden_units", "activation", "dropout", "batch_norm",
-                  "input_batch_norm", "synchronized_batch_norm", "l1", "l2", "embedding_l1",
-                  "embedding_l2", "optimizer"});
-  DnnSpec dnn;
-  dnn.optimizer = DefaultOf("adagrad", with_linear ? 0.001 : 0.05);
-  dnn.columns = node.At("columns").AsStrings();
-  const YamlReader hidden = node.At("hidden_units");
-  for (const std::string& text : hidden.AsStrings()) {
-    int units = 0;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), units);
-    if (result.ptr != text.data() + text.size() || units < 1 || units > (1 << 20)) {
-      hidden.Fail(StrCat("'", text, "' is not a number of units (1 to 1048576)"));
-    }
-    dnn.hidden_units.push_back(units);
-  }
-  const std::vector<std::string> activations = {"relu", "tanh", "sigmoid", "linear"};
-  dnn.activation = node.String("activation", "relu");
-  if (node.ok() && Nearest(dnn.activation, activations) != dnn.activation) {
-    node.Fail(StrCat("unknown activation '", dnn.activation, "'",
-                     DidYouMean(dnn.activation, activations)));
-  }
-  dnn.dropout = node.Number("dropout", 0, 0, 0.999);
-  dnn.batch_norm = node.Bool("batch_norm", false);
-  dnn.input_batch_norm = node.Bool("input_batch_norm", false);
-  dnn.synchronized_batch_norm = node.Bool("synchronized_batch_norm", false);
-  if (dnn.synchronized_batch_norm && !dnn.batch_norm && !dnn.input_batch_norm) {
-    node.Fail("synchronized_batch_norm: give batch_norm or input_batch_norm with it");
-  }
-  dnn.l1 = node.Number("l1", 0, 0, kHuge);
-  dnn.l2 = node.Number("l2", 0, 0, kHuge);
-  dnn.embedding_l1 = node.Number("embedding_l1", 0, 0, kHuge);
-  dnn.embedding_l2 = node.Number("embedding_l2", 0, 0, kHuge);
-  if (node.Has("optimizer")) dnn.optimizer = ParseOptimizer(node.At("optimizer"));
-  return dnn;
-}
-
-void ParseModel(const YamlReader& node, ModelSpec* spec) {
-  node.CheckKeys({"type", "linear", "dnn", "optimizer", "clip_gradients"});
-  const std::vector<std::string> types = {"baseline", "linear", "dnn", "wide_deep"};
-  const YamlReader type_node = node.At("type");
-  const std::string type = type_node.AsString();
-  if (!node.ok()) return;
-  if (std::ranges::find(types, type) == types.end()) {
-    return type_node.Fail(StrCat("unknown model '", type, "'", DidYouMean(type, types)));
-  }
-  const bool is_baseline = type == "baseline";
-  const bool wants_linear = type == "linear" || type == "wide_deep";
-  const bool wants_dnn = type == "dnn" || type == "wide_deep";
-  if (node.Has("linear") && !wants_linear) {
-    return node.Fail(StrCat("a ", type, " model has no 'linear' part"));
-  }
-  if (node.Has("dnn") && !wants_dnn) {
-    return node.Fail(StrCat("a ", type, " model has no 'dnn' part"));
-  }
-  if (node.Has("optimizer") && !is_baseline) {
-    return node.Fail(
-        StrCat("'optimizer' goes into the 'linear' or 'dnn' part of a ", type, " model"));
-  }
-  if (is_baseline) spec->baseline = ParseBaseline(node);
-  if (wants_linear) spec->linear = ParseLinear(node.At("linear"), wants_dnn);
-  if (wants_dnn) spec->dnn = ParseDnn(node.At("dnn"), wants_linear);
-  if (node.Has("clip_gradients")) spec->clip_gradients = ParseClip(node.At("clip_gradients"));
-}
 
 void ParseTrain(const YamlReader& node, TrainDefaults* train) {
   node.CheckKeys({"batch_size", "epochs", "seed", "shuffle", "precision"});
@@ -126,49 +35,9 @@ void ParseTrain(const YamlReader& node, TrainDefaults* train) {
   if (precision == "bf16") train->precision = engine::Precision::kBfloat16;
 }
 
-// Every name that a model part uses must be a column of the right sort, once.
-absl::Status CheckPart(const ModelSpec& spec, std::string_view part,
-                       const std::vector<std::string>& columns) {
-  if (columns.empty()) return absl::InvalidArgumentError(StrCat("model.", part, " has no columns"));
-  std::vector<std::string> known;
-  for (const ColumnSpec& column : spec.features.columns) known.push_back(column.name);
-  for (size_t i = 0; i < columns.size(); ++i) {
-    const ColumnSpec* column = spec.features.Find(columns[i]);
-    const std::string what = StrCat("model.", part, ".columns: '", columns[i], "'");
-    if (column == nullptr) {
-      return absl::InvalidArgumentError(
-          StrCat(what, " is no column", DidYouMean(columns[i], known)));
-    }
-    if (part == "dnn" && column->is_categorical()) {
-      return absl::InvalidArgumentError(
-          StrCat(what, " gives ids; wrap it in an 'indicator' or 'embedding' column"));
-    }
-    if (part == "linear" && column->kind == features::ColumnKind::kEmbedding) {
-      return absl::InvalidArgumentError(
-          StrCat(what, " is an embedding; a linear model takes the categorical column '",
-                 column->input, "' itself"));
-    }
-    if (part == "dnn" && column->kind == features::ColumnKind::kEmbedding &&
-        spec.features.GetGrowth(*spec.features.Find(column->input)) != nullptr &&
-        (spec.dnn->embedding_l1 != 0 || spec.dnn->embedding_l2 != 0)) {
-      return absl::InvalidArgumentError(
-          StrCat(what, " has a table that grows: leave embedding_l1 and embedding_l2 out, which ",
-                 "want every row of a table at every step, or give '", column->input,
-                 "' a size ('hash')"));
-    }
-    for (size_t j = 0; j < i; ++j) {
-      if (columns[j] == columns[i]) {
-        return absl::InvalidArgumentError(StrCat(what, " is listed twice"));
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckModel(const ModelSpec& spec) {
   MUSTER_RETURN_IF_ERROR(features::Validate(spec.features));
-  if (spec.linear) MUSTER_RETURN_IF_ERROR(CheckPart(spec, "linear", spec.linear->columns));
-  if (spec.dnn) MUSTER_RETURN_IF_ERROR(CheckPart(spec, "dnn", spec.dnn->columns));
+  MUSTER_RETURN_IF_ERROR(CheckParts(spec));
   MUSTER_RETURN_IF_ERROR(CheckHead(spec));
   return absl::OkStatus();
 }
@@ -215,6 +84,35 @@ absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string
   }
   MUSTER_ASSIGN_OR_RETURN(const std::string yaml, io::ReadFile(files, path, 2 * kMaxSpecBytes));
   return ParseModelSpec(files, yaml, path, settings);
+}
+
+std::string_view ModelSpec::type() const {
+  if (baseline) return "baseline";
+  if (fm) return dnn ? "deepfm" : "fm";
+  if (cross) return "dcn";
+  if (towers) return "two_tower";
+  if (dnn) return linear ? "wide_deep" : "dnn";
+  return linear ? "linear" : "";
+}
+
+std::vector<std::string> ModelSpec::UsedColumns() const {
+  std::vector<std::string> used;
+  const auto add = [&used](const std::vector<std::string>& columns) {
+    for (const std::string& name : columns) {
+      if (std::ranges::find(used, name) == used.end()) used.push_back(name);
+    }
+  };
+  if (linear) add(linear->columns);
+  if (fm) add(fm->columns);
+  for (const auto& [name, part] : DeepParts()) add(part->columns);
+  return used;
+}
+
+std::vector<std::pair<std::string, const DnnSpec*>> ModelSpec::DeepParts() const {
+  std::vector<std::pair<std::string, const DnnSpec*>> parts;
+  if (dnn) parts.emplace_back("dnn", &*dnn);
+  if (towers) parts.insert(parts.end(), {{"query", &towers->query}, {"item", &towers->item}});
+  return parts;
 }
 
 std::vector<std::string> ModelSpec::LabelInputs() const {

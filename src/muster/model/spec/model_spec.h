@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "muster/base/status.h"
@@ -51,6 +52,35 @@ struct DnnSpec {
   friend bool operator==(const DnnSpec&, const DnnSpec&) = default;
 };
 
+// A factorization machine: each column has a vector, an embedding's own or, for another dense
+// column, its floats times a trained matrix; the inner products of all pairs are summed. Rendle,
+// "Factorization Machines", ICDM 2010. Together with `dnn`, which may read the same embeddings:
+// DeepFM, Guo et al., IJCAI 2017.
+struct FmSpec {
+  std::vector<std::string> columns;
+  double initial_stddev = 0.01;  // of the vectors
+  optim::OptimizerSpec optimizer;
+  friend bool operator==(const FmSpec&, const FmSpec&) = default;
+};
+
+// The cross layers of a dcn model over the inputs of its `dnn` part, whose optimizer, l1 and l2
+// they share. Wang et al., "DCN V2", WWW 2021.
+struct CrossSpec {
+  int layers = 3;
+  int rank = 0;           // of each layer's matrix; 0: full
+  bool parallel = false;  // beside the hidden layers, which otherwise read the cross layers' output
+  friend bool operator==(const CrossSpec&, const CrossSpec&) = default;
+};
+
+// Two towers, each from its columns to a vector, which are compared by their inner product. `head`
+// is in_batch_softmax. Yi et al., RecSys 2019.
+struct TowersSpec {
+  DnnSpec query, item;    // no logits: the last layer gives the vector
+  int dimension = 0;      // of both vectors
+  bool normalize = true;  // to length 1
+  friend bool operator==(const TowersSpec&, const TowersSpec&) = default;
+};
+
 // Defaults of `muster train`; flags override them.
 struct TrainDefaults {
   int batch_size = 128;
@@ -67,14 +97,23 @@ struct ModelSpec {
   std::shared_ptr<const engine::tensorflow::KerasExport> exported;
   features::FeatureSpec features;
   std::optional<BaselineSpec> baseline;  // only for a baseline model
-  std::optional<LinearSpec> linear;      // linear and wide_deep
-  std::optional<DnnSpec> dnn;            // dnn and wide_deep
+  std::optional<LinearSpec> linear;      // linear, wide_deep, fm and deepfm
+  std::optional<FmSpec> fm;              // fm and deepfm
+  std::optional<DnnSpec> dnn;            // dnn, wide_deep, deepfm and dcn
+  std::optional<CrossSpec> cross;        // dcn
+  std::optional<TowersSpec> towers;      // two_tower
   optim::ClipSpec clip_gradients;
   engine::HeadSpec head;
   metrics::MetricsSpec metrics;  // for evaluation
   TrainDefaults train;
   formats::DataFormat format;  // of the data; not part of what is trained
 
+  // "wide_deep"; "" for an exported model and for one of a user's function.
+  std::string_view type() const;
+  // The columns that the parts list, each once. (head.sampling_probability is another one.)
+  std::vector<std::string> UsedColumns() const;
+  // The parts that are deep networks, by the folder of their variables.
+  std::vector<std::pair<std::string, const DnnSpec*>> DeepParts() const;
   // The inputs that only training and evaluation need: the label and the weight, unless columns or
   // the key use them.
   std::vector<std::string> LabelInputs() const;

@@ -55,8 +55,24 @@ void EmitColumn(YAML::Emitter& out, const features::ColumnSpec& column) {
   out << YAML::EndMap;
 }
 
-void EmitDnn(YAML::Emitter& out, const DnnSpec& dnn) {
-  out << YAML::Key << "dnn" << YAML::Value << YAML::BeginMap;
+void EmitFm(YAML::Emitter& out, const FmSpec& fm) {
+  out << YAML::Key << "fm" << YAML::Value << YAML::BeginMap;
+  EmitTexts(out, "columns", fm.columns);
+  EmitNumber(out, "initial_stddev", fm.initial_stddev);
+  EmitOptimizer(out, fm.optimizer);
+  out << YAML::EndMap;
+}
+
+void EmitCross(YAML::Emitter& out, const CrossSpec& cross) {
+  out << YAML::Key << "cross" << YAML::Value << YAML::BeginMap;
+  EmitNumber(out, "layers", cross.layers);
+  EmitNumber(out, "rank", cross.rank);
+  EmitText(out, "structure", cross.parallel ? "parallel" : "stacked");
+  out << YAML::EndMap;
+}
+
+void EmitDnn(YAML::Emitter& out, const char* part, const DnnSpec& dnn) {
+  out << YAML::Key << part << YAML::Value << YAML::BeginMap;
   EmitTexts(out, "columns", dnn.columns);
   out << YAML::Key << "hidden_units" << YAML::Value << YAML::Flow << dnn.hidden_units;
   EmitText(out, "activation", dnn.activation);
@@ -72,12 +88,16 @@ void EmitDnn(YAML::Emitter& out, const DnnSpec& dnn) {
   out << YAML::EndMap;
 }
 
+void EmitTowers(YAML::Emitter& out, const TowersSpec& towers) {
+  EmitDnn(out, "query", towers.query);
+  EmitDnn(out, "item", towers.item);
+  EmitNumber(out, "dimension", towers.dimension);
+  out << YAML::Key << "normalize" << YAML::Value << (towers.normalize ? "true" : "false");
+}
+
 void EmitModel(YAML::Emitter& out, const ModelSpec& spec) {
   out << YAML::Key << "model" << YAML::Value << YAML::BeginMap << YAML::Key << "type" << YAML::Value
-      << (spec.baseline             ? "baseline"
-          : spec.linear && spec.dnn ? "wide_deep"
-          : spec.dnn                ? "dnn"
-                                    : "linear");
+      << (spec.type().empty() ? "linear" : std::string(spec.type()));
   if (spec.baseline) EmitOptimizer(out, spec.baseline->optimizer);
   if (spec.linear) {
     out << YAML::Key << "linear" << YAML::Value << YAML::BeginMap;
@@ -85,7 +105,10 @@ void EmitModel(YAML::Emitter& out, const ModelSpec& spec) {
     EmitOptimizer(out, spec.linear->optimizer);
     out << YAML::EndMap;
   }
-  if (spec.dnn) EmitDnn(out, *spec.dnn);
+  if (spec.fm) EmitFm(out, *spec.fm);
+  if (spec.dnn) EmitDnn(out, "dnn", *spec.dnn);
+  if (spec.cross) EmitCross(out, *spec.cross);
+  if (spec.towers) EmitTowers(out, *spec.towers);
   EmitClip(out, spec.clip_gradients);
   out << YAML::EndMap;
 }

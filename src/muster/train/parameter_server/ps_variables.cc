@@ -1,5 +1,6 @@
 #include "muster/train/parameter_server/ps_variables.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,9 @@ std::string KerasClasses() {
 }  // namespace
 
 absl::Status CheckServable(const model::ModelSpec& spec) {
-  if (spec.dnn && spec.dnn->synchronized_batch_norm) {
+  const auto parts = spec.DeepParts();
+  const auto synchronized = [](const auto& part) { return part.second->synchronized_batch_norm; };
+  if (std::ranges::any_of(parts, synchronized)) {
     return absl::UnimplementedError(
         "synchronized_batch_norm with parameter servers: their workers do not wait for each other "
         "in the midst of a step; train by --strategy allreduce, or leave it out");

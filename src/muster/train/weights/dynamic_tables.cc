@@ -11,8 +11,7 @@ bool HasDynamicTables(const model::ModelSpec& spec) {
     const bool wrapped = column.kind == features::ColumnKind::kEmbedding;
     return spec.features.GetGrowth(wrapped ? *spec.features.Find(column.input) : column) != nullptr;
   };
-  return (spec.linear && std::ranges::any_of(spec.linear->columns, grows)) ||
-         (spec.dnn && std::ranges::any_of(spec.dnn->columns, grows));
+  return std::ranges::any_of(spec.UsedColumns(), grows);
 }
 
 absl::Status CheckReducible(const model::ModelSpec& spec) {

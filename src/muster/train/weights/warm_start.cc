@@ -262,12 +262,10 @@ std::map<std::string, std::vector<std::string>> TableUsers(const model::ModelSpe
       users[StrCat("linear/linear_model/", column, "/weights")].push_back(column);
     }
   }
-  if (spec.dnn) {
-    for (const std::string& name : spec.dnn->columns) {
-      const features::ColumnSpec* column = spec.features.Find(name);
-      if (column == nullptr || column->kind != features::ColumnKind::kEmbedding) continue;
-      users[model::EmbeddingVariable(*column)].push_back(column->input);
-    }
+  for (const std::string& name : spec.UsedColumns()) {
+    const features::ColumnSpec* column = spec.features.Find(name);
+    if (column == nullptr || column->kind != features::ColumnKind::kEmbedding) continue;
+    users[model::EmbeddingVariable(*column)].push_back(column->input);
   }
   return users;
 }

@@ -17,7 +17,7 @@ formats::HparamInfo::Type GetType(const formats::HparamValue& value) {
 }
 
 // False for a model of a user's function: its spec describes only the data.
-bool IsFromFile(const model::ModelSpec& spec) { return spec.baseline || spec.linear || spec.dnn; }
+bool IsFromFile(const model::ModelSpec& spec) { return !spec.type().empty(); }
 
 // The settings that people compare first. TensorBoard shows many runs with the experiment of one of
 // them: so an experiment names these settings even if its own model does not have them.
