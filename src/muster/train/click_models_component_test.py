@@ -16,7 +16,7 @@ import pytest
 from testbed import kept
 from testbed.click_models import click_spec, two_tower_spec
 
-ROWS, BATCH, STEPS, EPOCHS = 12_800, 256, 50, 2
+ROWS, BATCH, STEPS = 12_800, 256, 50
 # kind and rank of the cross layers' matrices
 MODELS = [("fm", 0), ("deepfm", 0), ("dcn", 0), ("dcn", 4), ("dcn-parallel", 0), ("dcn-parallel", 4)]
 TOPICS = 8
@@ -100,25 +100,39 @@ def test_steps_from_the_same_weights(kind, rank, few_clicks, muster, tmp_path) -
 
 
 def test_what_models_reach_on_clicks(clicks, muster, tmp_path) -> None:
-    """Each is near what can be reached, and near TensorFlow's twin of it from weights of its own."""
+    """Each is near what can be reached."""
     train_csv, test_csv, best = clicks
-    aucs = {}
-    for kind in ("fm", "deepfm", "dcn"):
-        path = tmp_path / f"{kind}.yaml"
-        path.write_text(click_spec(kind, epochs=EPOCHS))
-        train(muster, path, train_csv, tmp_path / kind)
-        evaluate = ["evaluate", "--model-dir", tmp_path / kind, "--data", test_csv]
-        aucs[kind] = muster.event("evaluated", *evaluate)["auc"]
+    aucs = {
+        kind: auc_of(muster, kind, train_csv, test_csv, tmp_path, epochs=2)
+        for kind in ("fm", "deepfm", "dcn")
+    }
     for kind, away in (("fm", 0.02), ("deepfm", 0.02), ("dcn", 0.035)):
         assert aucs[kind] > best - away, (aucs, best)
-    for kind in ("deepfm", "dcn"):
-        files = (tmp_path / f"{kind}.yaml", train_csv, test_csv)
-        made = kept.folder(
-            tmp_path / f"tensorflow-{kind}", sys.executable,
-            *(sha256(f.read_bytes()).hexdigest() for f in files),
-            make=lambda folder, files=files: write_tensorflows_auc(folder / "auc", *files),
-        )  # fmt: skip
-        assert aucs[kind] == pytest.approx(float((made / "auc").read_text()), abs=0.004), kind
+
+
+@pytest.mark.parametrize("kind", ["deepfm", "dcn"])
+def test_tensorflow_reaches_the_same_from_weights_of_its_own(kind, clicks, muster, tmp_path) -> None:
+    train_csv, test_csv, _ = clicks
+    half = tmp_path / "half.csv"
+    half.write_text("".join(train_csv.read_text().splitlines(keepends=True)[:50_001]))
+    auc = auc_of(muster, kind, half, test_csv, tmp_path, epochs=1)
+    files = (tmp_path / f"{kind}.yaml", half, test_csv)
+    made = kept.folder(
+        tmp_path / "tensorflow", sys.executable,
+        *(sha256(f.read_bytes()).hexdigest() for f in (*files, pathlib.Path(__file__))),
+        make=lambda folder: write_tensorflows_auc(folder / "auc", *files),
+    )  # fmt: skip
+    assert auc == pytest.approx(float((made / "auc").read_text()), abs=0.006)
+
+
+def auc_of(
+    muster, kind: str, data: pathlib.Path, test: pathlib.Path, folder: pathlib.Path, epochs: int
+) -> float:
+    path, model = folder / f"{kind}.yaml", folder / kind
+    path.write_text(click_spec(kind, epochs=epochs))
+    train(muster, path, data, model)
+    found = muster.event("evaluated", "evaluate", "--model-dir", model, "--data", test)
+    return float(found["auc"])
 
 
 def write_tensorflows_auc(
@@ -136,9 +150,8 @@ def write_tensorflows_auc(
     model(next(twin.batches(table, spec, BATCH))[0])
     begin_as_muster(model, 0.01)
     step = twin.make_step(model)
-    for _ in range(EPOCHS):
-        for batch in twin.batches(table, spec, BATCH, order.permutation(len(table[""]))):
-            step(*batch)
+    for batch in twin.batches(table, spec, BATCH, order.permutation(len(table[""]))):
+        step(*batch)
     auc = tf.keras.metrics.AUC(num_thresholds=20_000)
     auc.update_state(test[""], twin.predict(model, test))
     out.write_text(repr(float(auc.result())))

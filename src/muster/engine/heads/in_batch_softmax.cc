@@ -82,11 +82,11 @@ class InBatchSoftmaxLoss final : public HeadOfSpec {
     for (int begin = 0; begin < pairs.rows; begin += kBlock) {
       const int n = std::min(kBlock, pairs.rows - begin);
       pairs.Scores(begin, n, temperature_, workspace, scores);
-      for (int i = 0; i < n; ++i) {
-        const auto row = static_cast<size_t>(begin + i);
+      for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
+        const size_t row = static_cast<size_t>(begin) + i;
         const float reward = labels[row] * (weights.empty() ? 1 : weights[row]);
-        *loss_sum += LossOfRow({scores + static_cast<size_t>(i) * rows, rows}, row, reward,
-                               scale / temperature_, corrections);
+        *loss_sum +=
+            LossOfRow({scores + i * rows, rows}, row, reward, scale / temperature_, corrections);
       }
       if (!gradient.empty()) AddGradient(pairs, begin, n, scores, workspace, gradient);
     }
