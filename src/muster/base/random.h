@@ -21,6 +21,8 @@ enum class RandomPurpose : uint32_t {
   kShuffleInterleave = 4,
   kDropout = 5,
   kSampleData = 6,
+  kSampleValues = 7,
+  kPermuteRows = 8,
 };
 
 // A stream of uniform numbers. Copyable, cheap, one owner thread.

@@ -71,12 +71,13 @@ struct VerbGroup {
 
 // What `muster help` shows, in its order. Verbs that only programs start are in no group.
 std::vector<VerbGroup> GetVerbGroups() {
-  return {{"Data", {"init", "sample", "records"}},
-          {"Models", {"train", "evaluate", "predict", "export", "inspect", "tensorboard"}},
-          {"Jobs of several processes",
-           {"run", "status", "list", "logs", "stop", "suspend", "resume", "rm", "spec", "worker",
-            "certs"}},
-          {"This program", {"help", "doctor", "version", "completion"}}};
+  return {
+      {"Data", {"init", "sample", "records"}},
+      {"Models", {"train", "evaluate", "predict", "explain", "export", "inspect", "tensorboard"}},
+      {"Jobs of several processes",
+       {"run", "status", "list", "logs", "stop", "suspend", "resume", "rm", "spec", "worker",
+        "certs"}},
+      {"This program", {"help", "doctor", "version", "completion"}}};
 }
 
 void AddVerbs(CLI::App& app, const std::vector<std::string>& arguments,
@@ -88,6 +89,7 @@ void AddVerbs(CLI::App& app, const std::vector<std::string>& arguments,
   AddEvaluate(app, arguments);
   AddPredict(app, arguments);
   AddExport(app);
+  AddExplain(app);
   AddInspect(app);
   AddTensorBoard(app, command);
   AddRun(app, command);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,18 +16,24 @@
 namespace muster::features {
 
 enum class ColumnKind {
-  kNumeric,     // input -> `shape` floats: ((log1p ? log(1+x), 0 if x <= -1 : x) - mean) / stddev
-  kBucketized,  // input -> id of each of its `shape` values: the number of boundaries <= x
-  kVocabulary,  // input -> id: its place in the list, an out-of-vocabulary bucket, or none
-  kIdentity,    // int input -> itself, in [0, buckets)
-  kHash,        // input -> Fingerprint64(printed value) mod buckets
-  kKeys,        // input -> its 64-bit key, which has a row of a growing table
-  kCross,       // fields and ids of columns -> FingerprintCat64 chain mod buckets
-  kWeighted,    // categorical column, number input -> its ids, each with a weight
-  kIndicator,   // categorical column -> counts (sums of weights) of its ids, a float per id
-  kEmbedding,   // categorical column -> combined rows of a trained table, `dimension` floats
+  // input -> `shape` floats: ((log1p ? log(1+x), 0 if x <= -1 : x) - mean) / stddev, of the clipped
+  // x; with missing_flag one more float, 1 where the row has no value, else 0
+  kNumeric,
+  kBucketized,       // input -> id of each of its `shape` values: the number of boundaries <= x
+  kVocabulary,       // input -> id: its place in the list, an out-of-vocabulary bucket, or none
+  kIdentity,         // int input -> itself, in [0, buckets)
+  kHash,             // input -> Fingerprint64(printed value) mod buckets
+  kKeys,             // input -> its 64-bit key, which has a row of a growing table
+  kCross,            // fields and ids of columns -> FingerprintCat64 chain mod buckets
+  kWeighted,         // categorical column, number input -> its ids, each with a weight
+  kIndicator,        // categorical column -> counts (sums of weights) of its ids, a float per id
+  kEmbedding,        // categorical column -> combined rows of a trained table, `dimension` floats
   kSequenceNumeric,  // list input -> steps of `shape` floats, as kNumeric, pooled
 };
+
+// What a numeric column reads in a row without a value: nothing of its own (the input's default, or
+// an error), a given number, or the mean or median of the values in the training data.
+enum class Impute { kNone, kValue, kMean, kMedian };
 
 enum class Combiner { kSum, kMean, kSqrtN };
 
@@ -46,6 +53,16 @@ struct ColumnSpec {
   bool log1p = false;  // kNumeric, kSequenceNumeric
   double mean = 0;
   double stddev = 1;
+  // kNumeric, kSequenceNumeric: mean and stddev are those of the training data.
+  bool normalize = false;
+  float clip_low = -std::numeric_limits<float>::infinity();  // the same columns, before log1p
+  float clip_high = std::numeric_limits<float>::infinity();
+  Impute impute = Impute::kNone;  // kNumeric of a scalar
+  double imputed = 0;             // unless kNone: the number
+  bool missing_flag = false;      // kNumeric of a scalar with a default
+  // Numbers that the training data determine (normalize, impute) are not known yet
+  // (features/measure.h).
+  bool to_measure = false;
 
   std::vector<float> boundaries;  // kBucketized, ascending
 

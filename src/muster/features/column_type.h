@@ -81,7 +81,8 @@ class ColumnType {
 std::span<const ColumnType* const> ColumnTypes();
 const ColumnType& GetColumnType(ColumnKind kind);
 
-// What numeric columns share, and what sequences and embeddings share.
+// What numeric columns share, and what sequences and embeddings share. ParseScale reads "log1p",
+// "mean", "stddev", "normalize" and "clip", too.
 int ParseShape(const formats::YamlReader& node);
 void ParseScale(const formats::YamlReader& node, ColumnSpec* column);
 void PrintScale(const ColumnSpec& column, YAML::Emitter& out);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "muster/base/nearest.h"
@@ -55,11 +56,37 @@ void ParseScale(const formats::YamlReader& node, ColumnSpec* column) {
   column->log1p = node.Bool("log1p", false);
   column->mean = node.Number("mean", 0, -kLargest, kLargest);
   column->stddev = node.Number("stddev", 1, 1e-30, kLargest);
+  if (node.Has("normalize")) {
+    const std::string how = node.String("normalize");
+    if (how != "auto") {
+      node.At("normalize")
+          .Fail(StrCat("is '", how, "'; give auto, or leave it out and give mean ", "and stddev"));
+    }
+    column->normalize = true;
+    if (node.Has("mean") != node.Has("stddev")) {
+      node.Fail(
+          "beside 'normalize: auto' there are mean and stddev, once they are known, or neither");
+    }
+    column->to_measure = !node.Has("mean");
+  }
+  if (!node.Has("clip")) return;
+  const std::vector<float> range = node.At("clip").AsFloats();
+  if (range.size() == 2 && range[0] < range[1]) {
+    column->clip_low = range[0];
+    column->clip_high = range[1];
+  } else {
+    node.At("clip").Fail("needs two numbers, the lower one first: [0, 100]");
+  }
 }
 
 void PrintScale(const ColumnSpec& column, YAML::Emitter& out) {
   if (column.shape != 1) formats::EmitNumber(out, "shape", column.shape);
   formats::EmitFlag(out, "log1p", column.log1p);
+  if (column.normalize) out << YAML::Key << "normalize" << YAML::Value << "auto";
+  if (std::isfinite(column.clip_low)) {
+    formats::EmitNumbers(out, "clip", std::vector<float>{column.clip_low, column.clip_high});
+  }
+  if (column.normalize && column.to_measure) return;
   formats::EmitNumber(out, "mean", column.mean);
   formats::EmitNumber(out, "stddev", column.stddev);
 }

@@ -19,7 +19,7 @@ class DenseTransform {
                              int* bad_row) const = 0;
 };
 
-// The values of a number field, each scaled as its column says. Immutable.
+// The values of a number field, each clipped and scaled as its column says. Immutable.
 class Normalizer {
  public:
   Normalizer(const formats::Schema& schema, const ColumnSpec& column);
@@ -33,6 +33,8 @@ class Normalizer {
 
   int field_;
   formats::ValueType type_;
+  float low_;
+  float high_;
   bool log1p_;
   float mean_;
   float stddev_;

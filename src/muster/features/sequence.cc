@@ -74,7 +74,8 @@ class SequenceNumericColumn final : public ColumnType {
 
   void Parse(const formats::YamlReader& node, const ColumnFiles& /*files*/,
              ColumnSpec* column) const override {
-    node.CheckKeys({"sequence_numeric", "pooling", "shape", "log1p", "mean", "stddev"});
+    node.CheckKeys(
+        {"sequence_numeric", "pooling", "shape", "log1p", "mean", "stddev", "normalize", "clip"});
     column->input = node.At("sequence_numeric").AsString();
     column->pooling = ParsePooling(node.At("pooling"));
     ParseScale(node, column);

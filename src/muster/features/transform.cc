@@ -78,6 +78,11 @@ class TransformOfSpec final : public FeatureTransform {
 
   absl::Status AddDense(const FeatureSpec& spec, const std::string& name) {
     MUSTER_ASSIGN_OR_RETURN(const ColumnSpec* column, FindColumn(spec, name));
+    if (column->to_measure) {
+      return absl::FailedPreconditionError(
+          StrCat("column '", name, "' takes numbers from the training data (normalize: auto, ",
+                 "impute: mean or median), which are not known before a training's first pass"));
+    }
     std::unique_ptr<DenseTransform> transform =
         GetColumnType(column->kind).MakeDense(spec, *column);
     if (transform == nullptr) {

@@ -23,7 +23,8 @@ struct FeatureRequest {
 // Several threads may call Apply at once, each with its own batch.
 class FeatureTransform {
  public:
-  // `spec` is copied. NOT_FOUND or INVALID_ARGUMENT for a request that does not fit the spec.
+  // `spec` is copied. NOT_FOUND or INVALID_ARGUMENT for a request that does not fit the spec;
+  // FAILED_PRECONDITION for a column whose numbers are not known yet (ColumnSpec::to_measure).
   static absl::StatusOr<std::unique_ptr<FeatureTransform>> Create(const FeatureSpec& spec,
                                                                   const FeatureRequest& request);
   virtual ~FeatureTransform() = default;

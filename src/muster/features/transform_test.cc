@@ -87,6 +87,44 @@ class TransformTest : public testing::Test {
   int bad_row_ = -2;
 };
 
+TEST_F(TransformTest, ClipsBeforeItTakesLogarithms) {
+  Named("log").clip_low = 0;
+  Named("log").clip_high = 7;
+  ASSERT_TRUE(Apply({{"log"}, {}}, {{.x = -3}, {.x = 3}, {.x = 1e9F}}).ok());
+  EXPECT_THAT(batch_.dense[0].values, ElementsAre(0, std::log1p(3.0F), std::log1p(7.0F)));
+}
+
+TEST_F(TransformTest, AFlagSaysWhereThereIsNoValue) {
+  spec_.schema.fields[2].has_default = spec_.schema.fields[2].mark_missing = true;
+  spec_.schema.fields[2].default_value = 6.0F;
+  Named("scaled").missing_flag = true;
+  EXPECT_EQ(spec_.Width(Named("scaled")), 2);
+  const auto transform = FeatureTransform::Create(spec_, {{"scaled"}, {}});
+  ASSERT_TRUE(transform.ok()) << transform.status();
+  Columns columns(spec_.schema);
+  for (int row = 0; row < 3; ++row) {
+    columns.mutable_column(0).strings.emplace_back("a");
+    columns.mutable_column(1).ints.push_back(1);
+    if (row == 1) {
+      columns.AppendDefault(2, spec_.schema.fields[2]);
+    } else {
+      columns.mutable_column(2).floats.push_back(6);
+    }
+    columns.mutable_column(4).strings.emplace_back("no");
+    columns.AddRow();
+  }
+  ASSERT_TRUE((*transform)->Apply(columns, false, &batch_, &bad_row_).ok());
+  EXPECT_EQ(batch_.dense[0].width, 2);
+  EXPECT_THAT(batch_.dense[0].values, ElementsAre(1, 0, 1, 1, 1, 0));
+}
+
+TEST_F(TransformTest, ColumnsThatWereNotMeasuredAreRefused) {
+  Named("scaled").normalize = Named("scaled").to_measure = true;
+  EXPECT_TRUE(FeatureTransform::Create(spec_, {{"log"}, {}}).ok());
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(FeatureTransform::Create(spec_, {{"scaled"}, {}}).status()));
+}
+
 TEST_F(TransformTest, ScalesInFloat32) {
   ASSERT_TRUE(Apply({.dense = {"scaled", "log", "int_number"}, .categorical = {}},
                     {{.i = -7, .x = 3}, {.i = 16777217, .x = 0.1F}})

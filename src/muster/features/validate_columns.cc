@@ -57,6 +57,19 @@ absl::Status CheckShapes(const FeatureSpec& spec) {
   return absl::OkStatus();
 }
 
+// A row without a value of an input has one number, whatever column reads it.
+absl::Status CheckImputes(const FeatureSpec& spec) {
+  std::map<std::string, const ColumnSpec*> first;
+  for (const ColumnSpec& column : spec.columns) {
+    if (column.impute == Impute::kNone) continue;
+    const ColumnSpec& other = *first.emplace(column.input, &column).first->second;
+    if (other.impute == column.impute && other.imputed == column.imputed) continue;
+    return Invalid("column '", column.name, "': impute differs from that of '", other.name,
+                   "', which reads '", column.input, "' too; give both the same");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 // The words of a vocabulary over a field of `type`.
@@ -86,6 +99,7 @@ absl::Status CheckColumns(const FeatureSpec& spec) {
         Annotate(GetColumnType(column.kind).Check(ColumnCheck(spec, column)), context));
   }
   MUSTER_RETURN_IF_ERROR(CheckShapes(spec));
+  MUSTER_RETURN_IF_ERROR(CheckImputes(spec));
   return CheckShared(spec);
 }
 

@@ -49,6 +49,7 @@ Columns::Columns(const Schema& schema) : columns_(schema.fields.size()) {
       lists_.push_back(static_cast<int>(types_.size()));
       columns_[types_.size()].offsets.push_back(0);
     }
+    if (field.mark_missing) marked_.push_back(static_cast<int>(types_.size()));
     types_.push_back(field.type);
   }
 }
@@ -68,6 +69,30 @@ void Columns::AppendDefault(int i, const Field& field) {
       break;
     }
   }
+  if (!field.mark_missing) return;
+  column.missing.resize(ValueCount(column, field.type), 0);
+  column.missing.back() = 1;
+}
+
+void Columns::SetDefault(int i, const Field& field, size_t row) {
+  Column& column = columns_[static_cast<size_t>(i)];
+  AppendDefault(i, field);
+  const auto move_last = [row](auto& values) {
+    values[row] = values.back();
+    values.pop_back();
+  };
+  switch (field.type) {
+    case ValueType::kInt:
+      move_last(column.ints);
+      break;
+    case ValueType::kFloat:
+      move_last(column.floats);
+      break;
+    case ValueType::kString:
+      move_last(column.strings);
+      break;
+  }
+  if (field.mark_missing) move_last(column.missing);
 }
 
 void Columns::Clear() {
@@ -75,6 +100,7 @@ void Columns::Clear() {
     column.ints.clear();
     column.floats.clear();
     column.strings.clear();
+    column.missing.clear();
     if (!column.offsets.empty())
       column.offsets.erase(column.offsets.begin() + 1, column.offsets.end());
   }
@@ -94,6 +120,9 @@ void Columns::AddRow() {
 
 void Columns::AddRows(int rows) {
   rows_ += rows;
+  for (const int i : marked_) {
+    columns_[static_cast<size_t>(i)].missing.resize(static_cast<size_t>(rows_), 0);
+  }
 #ifndef NDEBUG
   for (size_t i = 0; i < columns_.size(); ++i) {
     assert(columns_[i].offsets.empty()
@@ -110,6 +139,9 @@ void Columns::DropPartialRow() {
         column.offsets.empty() ? static_cast<size_t>(rows_) : column.offsets.back();
     EraseValues(whole, std::max(whole, ValueCount(column, types_[i])), types_[i], &column);
   }
+  for (const int i : marked_) {
+    columns_[static_cast<size_t>(i)].missing.resize(static_cast<size_t>(rows_), 0);
+  }
 }
 
 void Columns::RemoveRow(int row) {
@@ -124,6 +156,10 @@ void Columns::RemoveRow(int row) {
     EraseValues(begin, end, types_[i], &column);
     column.offsets.erase(column.offsets.begin() + row + 1);
     for (size_t r = row + 1; r < column.offsets.size(); ++r) column.offsets[r] -= end - begin;
+  }
+  for (const int i : marked_) {
+    std::vector<uint8_t>& missing = columns_[static_cast<size_t>(i)].missing;
+    missing.erase(missing.begin() + row);
   }
   --rows_;
 }

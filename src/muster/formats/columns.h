@@ -17,6 +17,9 @@ struct Column {
   std::vector<std::string_view> strings;  // into memory that Columns::keep_alive owns
   // Lists only: values of row r are [offsets[r], offsets[r+1]); rows + 1 entries, the first 0.
   std::vector<uint32_t> offsets;
+  // Fields with mark_missing only: for each row 1 where it has no value and got the default, else
+  // 0.
+  std::vector<uint8_t> missing;
 };
 
 // Rows of `schema`'s fields. Reused from batch to batch: Clear() keeps the capacity.
@@ -38,8 +41,11 @@ class Columns {
   // For decoders of whole columns, after appending `rows` values to each scalar column and as many
   // offsets to each list column.
   void AddRows(int rows);
-  // Appends the default of field `i`, which is `field` and has one.
+  // Appends the default of field `i`, which is `field` and has one, and marks the row as missing if
+  // the field asks for it.
   void AppendDefault(int i, const Field& field);
+  // Replaces the value that row `row` has by the default, as AppendDefault appends it.
+  void SetDefault(int i, const Field& field, size_t row);
   // Undoes appends since the last AddRow(), so that a bad row leaves nothing behind.
   void DropPartialRow();
 
@@ -54,7 +60,8 @@ class Columns {
 
  private:
   std::vector<ValueType> types_;
-  std::vector<int> lists_;  // positions of the list columns
+  std::vector<int> lists_;   // positions of the list columns
+  std::vector<int> marked_;  // positions of the fields with mark_missing
   std::vector<Column> columns_;
   std::vector<std::shared_ptr<const void>> keep_alive_;
   std::vector<std::unique_ptr<char[]>> blocks_;  // storage of Store(), kept by Clear()

@@ -57,6 +57,35 @@ TEST(ColumnsTest, ListOffsetsFollowTheRows) {
   EXPECT_THAT(columns.column(3).ints, ElementsAre(0, 1, 0));
 }
 
+TEST(ColumnsTest, RowsWithoutAValueAreMarkedWhereThatIsAskedFor) {
+  Schema schema = OneOfEach();
+  schema.fields[0].has_default = schema.fields[1].has_default = true;
+  schema.fields[0].default_value = int64_t{7};
+  schema.fields[1].default_value = 0.5F;
+  schema.fields[1].mark_missing = true;
+  Columns columns(schema);
+  AddWholeRow(1, 0, &columns);
+  columns.mutable_column(2).strings.emplace_back("s");
+  columns.AppendDefault(1, schema.fields[1]);
+  columns.AppendDefault(0, schema.fields[0]);
+  columns.AddRow();
+  AddWholeRow(3, 0, &columns);
+  EXPECT_THAT(columns.column(1).floats, ElementsAre(1, 0.5, 3));
+  EXPECT_THAT(columns.column(1).missing, ElementsAre(0, 1, 0));
+  EXPECT_THAT(columns.column(0).missing, ElementsAre());
+  columns.SetDefault(1, schema.fields[1], 2);
+  EXPECT_THAT(columns.column(1).floats, ElementsAre(1, 0.5, 0.5));
+  EXPECT_THAT(columns.column(1).missing, ElementsAre(0, 1, 1));
+  columns.AppendDefault(1, schema.fields[1]);
+  columns.DropPartialRow();
+  EXPECT_THAT(columns.column(1).missing, ElementsAre(0, 1, 1));
+  columns.RemoveRow(0);
+  EXPECT_THAT(columns.column(1).missing, ElementsAre(1, 1));
+  columns.Clear();
+  AddWholeRow(4, 0, &columns);
+  EXPECT_THAT(columns.column(1).missing, ElementsAre(0));
+}
+
 TEST(ColumnsTest, APartialRowLeavesNothing) {
   Columns columns(OneOfEach());
   AddWholeRow(1, 2, &columns);

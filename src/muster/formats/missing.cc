@@ -104,9 +104,7 @@ absl::Status MissingValues::ReplaceRows(const Field& field, int i, int first_row
         return absl::InvalidArgumentError(StrCat("column '", field.name, "', row ", row - first + 1,
                                                  ": no value and no default"));
       }
-      columns->AppendDefault(i, field);
-      values[row] = values.back();
-      values.pop_back();
+      columns->SetDefault(i, field, row);
     }
     return absl::OkStatus();
   });

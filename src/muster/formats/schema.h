@@ -37,6 +37,8 @@ struct Field {
   Value default_value;
   // Values that count as missing in every format, such as "?", "NA" or "-999" (missing.h).
   std::vector<std::string> missing;
+  // For scalars with a default: Column::missing says in which rows the default stands for no value.
+  bool mark_missing = false;
 
   friend bool operator==(const Field&, const Field&) = default;
 };

@@ -33,6 +33,7 @@ absl::Status BinaryMetrics::Merge(const Metrics& other) {
   MUSTER_ASSIGN_OR_RETURN(const BinaryMetrics* same, SameKind<BinaryMetrics>(other));
   scored_.Merge(same->scored_);
   loss_.Merge(same->loss_);
+  groups_.insert(groups_.end(), same->groups_.begin(), same->groups_.end());
   return absl::OkStatus();
 }
 
@@ -40,12 +41,18 @@ State BinaryMetrics::GetState() const {
   State state = {.head = kHead};
   scored_.AppendTo(&state);
   loss_.AppendTo(&state.sums);
+  state.groups = groups_;
   return state;
 }
 
 absl::Status BinaryMetrics::Merge(const State& state) {
   MUSTER_RETURN_IF_ERROR(
       CheckState(state, kHead, ScoredRows::kSums + LossMeans::kSums, /*lists=*/1));
+  if (!state.groups.empty() && state.groups.size() != state.scored[0].size()) {
+    return absl::InvalidArgumentError(StrCat("merging metrics of ", state.scored[0].size(),
+                                             " rows with ", state.groups.size(), " groups"));
+  }
+  groups_.insert(groups_.end(), state.groups.begin(), state.groups.end());
   SumsReader sums(state.sums);
   scored_.Merge(&sums, state.scored[0]);
   loss_.Merge(&sums);
@@ -70,6 +77,12 @@ std::vector<NamedValue> BinaryMetrics::Values() const {
   };
   AppendThresholds(scored_, spec_.thresholds, &values);
   AppendCalibration(scored_, spec_.calibration_buckets, &values);
+  if (!spec_.group.empty()) {
+    const ScoredRows::Grouped grouped = scored_.GroupedAuc(groups_);
+    values.emplace_back("gauc", grouped.auc);
+    values.emplace_back("gauc/groups", grouped.groups);
+    values.emplace_back("gauc/groups_left_out", grouped.left_out);
+  }
   values.emplace_back("loss", loss_.loss());
   return values;
 }
@@ -78,6 +91,7 @@ const HeadMetrics kBinaryMetrics = {
     .head = "binary",
     .takes_thresholds = true,
     .takes_calibration = true,
+    .takes_group = true,
     .make = [](const engine::HeadSpec& head, const MetricsSpec& spec,
                const std::vector<std::string>& /*class_names*/) -> std::unique_ptr<Metrics> {
       return std::make_unique<BinaryMetrics>(spec, head);

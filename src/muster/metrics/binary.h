@@ -18,6 +18,9 @@ class BinaryMetrics final : public Metrics {
   void AddProbabilities(std::span<const float> probabilities, std::span<const float> labels,
                         std::span<const float> weights);
   void AddLoss(double weighted_sum, int64_t rows) override { loss_.Add(weighted_sum, rows); }
+  void AddGroups(std::span<const uint64_t> groups) override {
+    groups_.insert(groups_.end(), groups.begin(), groups.end());
+  }
   absl::Status Merge(const Metrics& other) override;
   State GetState() const override;
   absl::Status Merge(const State& state) override;
@@ -25,14 +28,16 @@ class BinaryMetrics final : public Metrics {
   // accuracy, accuracy_baseline, auc (exact), auc_interpolated, auc_precision_recall, average_loss,
   // label/mean, precision, prediction/mean, recall; for each threshold
   // accuracy/positive_threshold_T, precision/..., recall/...; with buckets: calibration (the sum of
-  // predictions / the sum of labels) and calibration/bucket_I/{label_mean,prediction_mean,weight};
-  // loss. All counts are weighted.
+  // predictions / the sum of labels), calibration/error (the expected calibration error) and
+  // calibration/bucket_I/{label_mean,prediction_mean,weight}; with a group gauc, gauc/groups and
+  // gauc/groups_left_out; loss. All counts are weighted.
   std::vector<NamedValue> Values() const override;
   double rows() const { return scored_.weight(); }
 
  private:
   MetricsSpec spec_;
   ScoredRows scored_;
+  std::vector<uint64_t> groups_;  // of the rows of scored_
   LossMeans loss_;
 };
 

@@ -16,6 +16,7 @@ struct HeadMetrics {
   // The settings of MetricsSpec that apply to it.
   bool takes_thresholds = false, takes_top_k = false, takes_per_class = false;
   bool takes_calibration = false;
+  bool takes_group = false;
   // `head` and `spec` are valid; `class_names` has one name per class.
   std::unique_ptr<Metrics> (*make)(const engine::HeadSpec& head, const MetricsSpec& spec,
                                    const std::vector<std::string>& class_names);

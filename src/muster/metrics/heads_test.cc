@@ -175,6 +175,25 @@ TEST(HeadMetricsTest, CalibrationByBucket) {
   EXPECT_EQ(values.at("calibration/bucket_1/label_mean"), 0);
   EXPECT_NEAR(values.at("calibration/bucket_2/prediction_mean"), (0.5 + 1 - low) / 2, 1e-6);
   EXPECT_EQ(values.at("calibration/bucket_3/weight"), 4);
+  // |0 - 2 low| of bucket 1, |2 - 0.5 - (1 - low)| of bucket 2, 0 of bucket 3, of 8.
+  EXPECT_NEAR(values.at("calibration/error"), (2 * low + 0.5 + low) / 8, 1e-6);
+}
+
+TEST(HeadMetricsTest, GroupedAucIsTheMeanWithinGroupsByTheirWeight) {
+  const auto metrics = MakeMetrics({.head = {}, .spec = {.group = "user"}});
+  const auto other = MakeMetrics({.head = {}, .spec = {.group = "user"}});
+  // Group 7: right order, weight 3. Group 5: half right (a tie), weight 2. Group 1: one class.
+  metrics->AddGroups(std::vector<uint64_t>{7, 5, 1});
+  metrics->Add(std::vector<float>{-3, 2, 9}, std::vector<float>{0, 1, 1}, {});
+  other->AddGroups(std::vector<uint64_t>{5, 7});
+  other->Add(std::vector<float>{2, -1}, std::vector<float>{0, 1}, std::vector<float>{1, 2});
+  ASSERT_TRUE(metrics->Merge(other->GetState()).ok());
+  const auto values = GetValues(*metrics);
+  EXPECT_DOUBLE_EQ(values.at("gauc"), (3 * 1.0 + 2 * 0.5) / 5);
+  EXPECT_EQ(values.at("gauc/groups"), 2);
+  EXPECT_EQ(values.at("gauc/groups_left_out"), 1);
+  const auto none = MakeMetrics({.head = {}, .spec = {.group = "user"}});
+  EXPECT_TRUE(std::isnan(GetValues(*none).at("gauc")));
 }
 
 TEST(HeadMetricsTest, PerClassMetricsHaveTheLabelsWords) {
@@ -204,6 +223,7 @@ TEST(HeadMetricsTest, SettingsThatAHeadHasNoUseFor) {
   EXPECT_THAT(message(regression, {.thresholds = {0.5}}), HasSubstr("binary and multi_label"));
   EXPECT_THAT(message(regression, {.calibration_buckets = 3}), HasSubstr("it is for binary"));
   EXPECT_THAT(message({}, {.top_k = {1}}), HasSubstr("it is for multi_class"));
+  EXPECT_THAT(message(regression, {.group = "user"}), HasSubstr("it is for binary"));
   EXPECT_THAT(message({}, {.thresholds = {1.5}}), HasSubstr("not between 0 and 1"));
 }
 

@@ -54,6 +54,7 @@ absl::Status Validate(const MetricsSpec& spec, const engine::HeadSpec& head) {
       CheckUse("per_class", spec.per_class, head, &HeadMetrics::takes_per_class));
   MUSTER_RETURN_IF_ERROR(CheckUse("calibration_buckets", spec.calibration_buckets != 0, head,
                                   &HeadMetrics::takes_calibration));
+  MUSTER_RETURN_IF_ERROR(CheckUse("group", !spec.group.empty(), head, &HeadMetrics::takes_group));
   if (spec.calibration_buckets < 0 || spec.calibration_buckets > kMaxBuckets) {
     return absl::InvalidArgumentError(StrCat(
         "metrics.calibration_buckets: ", spec.calibration_buckets, " is not 0 to ", kMaxBuckets));
@@ -96,7 +97,14 @@ void AppendCalibration(const ScoredRows& scored, int buckets, std::vector<NamedV
   if (buckets == 0) return;
   values->emplace_back("calibration", ComputeMean(scored.prediction_mean(), scored.label_mean()));
   int index = 0;
-  for (const ScoredRows::Bucket& bucket : scored.Calibration(buckets)) {
+  const std::vector<ScoredRows::Bucket> counted = scored.Calibration(buckets);
+  double error = 0, weight = 0;
+  for (const ScoredRows::Bucket& bucket : counted) {
+    error += std::abs(bucket.label_sum - bucket.prediction_sum);
+    weight += bucket.weight;
+  }
+  values->emplace_back("calibration/error", ComputeMean(error, weight));
+  for (const ScoredRows::Bucket& bucket : counted) {
     const std::string name = StrCat("calibration/bucket_", index++);
     values->emplace_back(StrCat(name, "/label_mean"), ComputeMean(bucket.label_sum, bucket.weight));
     values->emplace_back(StrCat(name, "/prediction_mean"),

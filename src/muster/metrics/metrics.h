@@ -25,6 +25,8 @@ struct MetricsSpec {
   std::vector<int> top_k = {};          // multi-class: 1 to the number of classes; in-batch softmax
   bool per_class = false;               // multi-class and multi-label
   int calibration_buckets = 0;          // binary; 0: none
+  // Binary: the input by whose values rows are grouped, such as a user's id, for gauc; "": none.
+  std::string group = {};
   friend bool operator==(const MetricsSpec&, const MetricsSpec&) = default;
 };
 
@@ -41,7 +43,10 @@ class Metrics {
                    std::span<const float> weights) = 0;
   // The loss of the same batch, summed over its `rows` rows (weighted).
   virtual void AddLoss(double weighted_sum, int64_t rows) = 0;
-  // Both of the above, from the engine's results for a batch.
+  // The groups of the rows that are added next, for MetricsSpec::group: equal numbers are one
+  // group.
+  virtual void AddGroups(std::span<const uint64_t> /*groups*/) {}
+  // Add and AddLoss, from the engine's results for a batch.
   virtual void Add(const engine::Forward& forward, const features::FeatureBatch& batch) {
     Add(forward.logits, batch.labels, batch.weights);
     AddLoss(forward.loss_sum, batch.rows);

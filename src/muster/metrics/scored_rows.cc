@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <tuple>
 
 namespace muster::metrics {
@@ -69,6 +70,23 @@ class ThresholdCounts {
   std::array<double, kThresholds> positives_{};
   std::array<double, kThresholds> negatives_{};
 };
+
+// Mann and Whitney's statistic: the share of (positive, negative) pairs in the right order, a tie
+// counting half. `sorted` by probability; NaN with only one class.
+double ExactAuc(std::span<const ScoredRow> sorted) {
+  double positives = 0, negatives = 0, pairs = 0;
+  for (size_t begin = 0, end; begin < sorted.size(); begin = end) {
+    double tied_positives = 0, tied_negatives = 0;
+    for (end = begin; end < sorted.size() && sorted[end].probability == sorted[begin].probability;
+         ++end) {
+      (sorted[end].label > 0.5f ? tied_positives : tied_negatives) += sorted[end].weight;
+    }
+    pairs += tied_positives * (negatives + tied_negatives / 2);
+    positives += tied_positives;
+    negatives += tied_negatives;
+  }
+  return pairs / (positives * negatives);
+}
 
 }  // namespace
 
@@ -142,30 +160,12 @@ std::vector<ScoredRows::Scored> ScoredRows::Sorted() const {
   return sorted;
 }
 
-// Mann and Whitney's statistic: the share of (positive, negative) pairs in the right order, a tie
-// counting half.
-double ScoredRows::ExactAuc() const {
-  const std::vector<Scored> sorted = Sorted();
-  double positives = 0, negatives = 0, pairs = 0;
-  for (size_t begin = 0, end; begin < sorted.size(); begin = end) {
-    double tied_positives = 0, tied_negatives = 0;
-    for (end = begin; end < sorted.size() && sorted[end].probability == sorted[begin].probability;
-         ++end) {
-      (sorted[end].label > 0.5f ? tied_positives : tied_negatives) += sorted[end].weight;
-    }
-    pairs += tied_positives * (negatives + tied_negatives / 2);
-    positives += tied_positives;
-    negatives += tied_negatives;
-  }
-  return pairs / (positives * negatives);
-}
-
 ScoredRows::Areas ScoredRows::AreasUnderCurves() const {
   if (has_nan_ || sums_.positive <= 0 || sums_.positive >= sums_.weight) return {kNaN, kNaN, kNaN};
   ThresholdCounts counts;
   for (const Scored& row : rows_) counts.Add(row.probability, row.label > 0.5f, row.weight);
   counts.Accumulate();
-  return {ExactAuc(), counts.AreaUnderRoc(), counts.AreaUnderPrecisionRecall()};
+  return {ExactAuc(Sorted()), counts.AreaUnderRoc(), counts.AreaUnderPrecisionRecall()};
 }
 
 ScoredRows::Decisions ScoredRows::Decided() const {
@@ -183,6 +183,39 @@ ScoredRows::Decisions ScoredRows::DecidedAt(float threshold) const {
   }
   return {ComputeMean(right, sums_.weight), Ratio(true_positive, predicted),
           Ratio(true_positive, sums_.positive)};
+}
+
+ScoredRows::Grouped ScoredRows::GroupedAuc(std::span<const uint64_t> groups) const {
+  if (has_nan_ || groups.size() != rows_.size()) return {kNaN, 0, 0};
+  std::vector<size_t> order(rows_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  // A total order, so that sums do not depend on how rows came or were merged.
+  const auto get_key = [&](size_t i) {
+    const Scored& row = rows_[i];
+    return std::tuple(groups[i], OrderedBits(row.probability), row.label, row.weight);
+  };
+  std::ranges::sort(order, {}, get_key);
+  Grouped found = {kNaN, 0, 0};
+  double sum = 0, weights = 0;
+  std::vector<Scored> group;
+  for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    group.clear();
+    double weight = 0, positive = 0;
+    for (; end < order.size() && groups[order[end]] == groups[order[begin]]; ++end) {
+      const Scored& row = group.emplace_back(rows_[order[end]]);
+      weight += row.weight;
+      positive += row.label > 0.5f ? row.weight : 0;
+    }
+    if (!(positive > 0 && positive < weight)) {
+      ++found.left_out;
+      continue;
+    }
+    ++found.groups;
+    sum += weight * ExactAuc(group);
+    weights += weight;
+  }
+  found.auc = ComputeMean(sum, weights);
+  return found;
 }
 
 std::vector<ScoredRows::Bucket> ScoredRows::Calibration(int buckets) const {

@@ -2,6 +2,8 @@
 // layer. Keeps 12 bytes a row, since the exact AUC needs all of them.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "muster/metrics/means.h"
@@ -38,6 +40,14 @@ class ScoredRows {
   Decisions Decided() const;
   Decisions DecidedAt(float threshold) const;  // positive: probability > threshold
 
+  // The AUC within each group, exact, ties averaged: `groups` has one number for each row. The mean
+  // is weighted by the groups' weights; groups of one class have no AUC and are left out. NaN
+  // without a group that has one, or with a NaN prediction.
+  struct Grouped {
+    double auc, groups, left_out;
+  };
+  Grouped GroupedAuc(std::span<const uint64_t> groups) const;
+
   // Weighted sums over the rows with a probability in [i / buckets, (i + 1) / buckets), as in
   // TensorFlow Model Analysis' calibration histogram over [0, 1]; but 1 is in the last bucket.
   struct Bucket {
@@ -51,7 +61,6 @@ class ScoredRows {
     double weight = 0, positive = 0, predicted = 0, true_positive = 0, right = 0, probability = 0;
   };
   std::vector<Scored> Sorted() const;
-  double ExactAuc() const;
 
   std::vector<Scored> rows_;
   Sums sums_;

@@ -11,7 +11,7 @@ namespace muster::metrics {
 namespace {
 
 constexpr std::string_view kMagic = "MUSTERMS";
-constexpr uint32_t kVersion = 2;  // 1: without bad_records
+constexpr uint32_t kVersion = 3;  // 2: without groups; 1: without bad_records, too
 constexpr size_t kMaxHeadBytes = 4096;
 static_assert(sizeof(ScoredRow) == 12);
 
@@ -52,6 +52,7 @@ std::string Serialize(const State& state) {
   AppendList(state.sums, &bytes);
   AppendValue(static_cast<uint64_t>(state.scored.size()), &bytes);
   for (const auto& rows : state.scored) AppendList(rows, &bytes);
+  AppendList(state.groups, &bytes);
   AppendValue(Crc32c(bytes), &bytes);
   return bytes;
 }
@@ -87,6 +88,7 @@ absl::StatusOr<State> ParseState(std::string_view bytes, std::string_view where)
   for (uint64_t i = 0; i < lists && reader.ok(); ++i) {
     ReadList(reader, &state.scored.emplace_back());
   }
+  if (version > 2) ReadList(reader, &state.groups);
   if (!reader.done()) return wrong("has other lengths than it says");
   return state;
 }

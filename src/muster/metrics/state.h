@@ -26,11 +26,13 @@ struct State {
   uint64_t bad_records = 0;  // number of records left out
   std::vector<double> sums = {};
   std::vector<std::vector<ScoredRow>> scored = {};  // in order of arrival
+  std::vector<uint64_t> groups = {};                // of the rows of scored[0], if they have any
 };
 
 std::string Serialize(const State& state);
-// Reads this version and version 1, which had no bad_records. DATA_LOSS "WHERE: ..." for bytes that
-// are cut, changed or not a state. Lengths are checked before memory is allocated.
+// Reads this version, version 2, which had no groups, and version 1, which had no bad_records.
+// DATA_LOSS "WHERE: ..." for bytes that are cut, changed or not a state. Lengths are checked before
+// memory is allocated.
 absl::StatusOr<State> ParseState(std::string_view bytes, std::string_view where);
 
 }  // namespace muster::metrics

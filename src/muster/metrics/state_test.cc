@@ -50,6 +50,9 @@ TEST(StateTest, ComesBackAsItWas) {
   ASSERT_EQ(parsed->scored.size(), 2u);
   EXPECT_EQ(parsed->scored[0][1].weight, 2);
   EXPECT_EQ(Serialize(*parsed), bytes);
+  State grouped = Example();
+  grouped.groups = {7, ~uint64_t{0}};
+  EXPECT_EQ(ParseState(Serialize(grouped), "state")->groups, grouped.groups);
 }
 
 TEST(StateTest, BytesThatAreCutOrChangedAreRefused) {
@@ -85,12 +88,25 @@ TEST(StateTest, LengthsAreCheckedBeforeMemoryIsTaken) {
 
 TEST(StateTest, AnotherVersionIsNamed) {
   std::string bytes = Serialize(Example());
-  bytes[8] = 3;
-  EXPECT_THAT(Refusal(Signed(bytes)), HasSubstr("version 3"));
+  bytes[8] = 4;
+  EXPECT_THAT(Refusal(Signed(bytes)), HasSubstr("version 4"));
 }
 
-TEST(StateTest, TheVersionBeforeHadNoBadRecords) {
-  std::string bytes = Serialize(Example());
+// The number of groups lies before the checksum.
+std::string WithoutGroups(std::string bytes) { return bytes.erase(bytes.size() - 12, 8); }
+
+TEST(StateTest, TheSecondVersionHadNoGroups) {
+  std::string bytes = WithoutGroups(Serialize(Example()));
+  bytes[8] = 2;
+  const auto parsed = ParseState(Signed(bytes), "state");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->bad_records, 2);
+  EXPECT_EQ(parsed->scored[0][1].weight, 2);
+  EXPECT_TRUE(parsed->groups.empty());
+}
+
+TEST(StateTest, TheFirstVersionHadNoBadRecords) {
+  std::string bytes = WithoutGroups(Serialize(Example()));
   bytes[8] = 1;
   bytes.erase(8 + 4 + 4 + 6 + 8 + 8, 8);
   const auto parsed = ParseState(Signed(bytes), "state");
@@ -117,6 +133,10 @@ TEST(StateTest, WhatCannotBeMergedIsSaid) {
   other = fits;
   other.scored.emplace_back();
   EXPECT_THAT(refusal(other), HasSubstr("2 lists"));
+  other = fits;
+  other.scored[0] = {{0.5, 1, 1}};
+  other.groups = {1, 2};
+  EXPECT_THAT(refusal(other), HasSubstr("1 rows with 2 groups"));
   for (const float probability : {-1.0f, 2.0f, INFINITY}) {
     other = fits;
     other.scored[0] = {{probability, 1, 1}};

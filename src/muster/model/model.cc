@@ -20,6 +20,7 @@ std::string EmbeddingVariable(const ColumnSpec& column) {
 
 absl::StatusOr<Model> BuildModel(const ModelSpec& spec, const BuildOptions& build) {
   if (spec.exported) return BuildExported(spec, build);
+  if (!spec.metrics.group.empty()) MUSTER_RETURN_IF_ERROR(CheckGroup(spec, spec.metrics.group));
   const engine::native::EngineOptions& options = build.native;
   const bool wants_bf16 = options.training == engine::Precision::kBfloat16 ||
                           options.inference == engine::Precision::kBfloat16;
@@ -41,8 +42,21 @@ absl::StatusOr<Model> BuildModel(const ModelSpec& spec, const BuildOptions& buil
   return model;
 }
 
-absl::StatusOr<RowTransform> NewRowTransform(const Model& model, bool with_labels, bool with_key) {
+absl::Status CheckGroup(const ModelSpec& spec, const std::string& group) {
+  const int field = spec.features.schema.Find(group);
+  if (spec.exported || field < 0) {
+    return absl::InvalidArgumentError(
+        StrCat("metrics.group: '", group, "' is no input of the model file"));
+  }
+  if (!spec.features.schema.fields[static_cast<size_t>(field)].list) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("metrics.group: '", group, "' is a list; rows are grouped by one value"));
+}
+
+absl::StatusOr<RowTransform> NewRowTransform(const Model& model, bool with_labels, bool with_key,
+                                             const std::string& group) {
   RowTransform rows;
+  if (!group.empty()) MUSTER_RETURN_IF_ERROR(CheckGroup(model.spec, group));
   if (model.spec.exported) {
     features::RawColumnSpecs columns = GetRawColumns(*model.spec.exported);
     MUSTER_ASSIGN_OR_RETURN(rows.used.schema, features::RawSchema(columns, with_labels, with_key));
@@ -52,7 +66,7 @@ absl::StatusOr<RowTransform> NewRowTransform(const Model& model, bool with_label
                             features::NewRawTransform(std::move(columns), rows.used.schema));
     return rows;
   }
-  rows.used = UsedFeatures(model.spec.features, model.request, with_labels, with_key);
+  rows.used = UsedFeatures(model.spec.features, model.request, with_labels, with_key, group);
   MUSTER_ASSIGN_OR_RETURN(rows.transform,
                           features::FeatureTransform::Create(rows.used, model.request));
   return rows;
@@ -74,7 +88,7 @@ absl::StatusOr<engine::Predictor> NewPredictor(const Model& model) {
 
 features::FeatureSpec UsedFeatures(const features::FeatureSpec& spec,
                                    const features::FeatureRequest& request, bool with_label,
-                                   bool with_key) {
+                                   bool with_key, const std::string& group) {
   std::set<std::string> columns, fields;
   for (const std::string& name : request.dense) spec.CollectUses(name, &columns, &fields);
   for (const std::string& name : request.categorical) spec.CollectUses(name, &columns, &fields);
@@ -89,6 +103,7 @@ features::FeatureSpec UsedFeatures(const features::FeatureSpec& spec,
     used.key = spec.key;
     fields.insert(spec.key);
   }
+  fields.insert(group);
   for (const formats::Field& field : spec.schema.fields) {
     if (fields.contains(field.name)) used.schema.fields.push_back(field);
   }

@@ -51,13 +51,19 @@ struct BuildOptions {
 };
 absl::StatusOr<Model> BuildModel(const ModelSpec& spec, const BuildOptions& options = {});
 
+// Whether rows can be grouped by the input `group` (MetricsSpec::group). INVALID_ARGUMENT.
+absl::Status CheckGroup(const ModelSpec& spec, const std::string& group);
+
 // Turns rows into batches. `used` has the fields that it reads: UsedFeatures, or an exported
 // model's.
 struct RowTransform {
   features::FeatureSpec used;
   std::unique_ptr<features::FeatureTransform> transform;
 };
-absl::StatusOr<RowTransform> NewRowTransform(const Model& model, bool with_labels, bool with_key);
+// `group`: a field that the caller reads besides, "" for none; INVALID_ARGUMENT if the model has no
+// such input, or if it is a list.
+absl::StatusOr<RowTransform> NewRowTransform(const Model& model, bool with_labels, bool with_key,
+                                             const std::string& group = "");
 
 // The metrics of the model's head, with `spec`; for an exported model its own metrics, which
 // `model` must outlive.
@@ -68,10 +74,10 @@ absl::StatusOr<std::unique_ptr<metrics::Metrics>> NewMetrics(const Model& model,
 absl::StatusOr<engine::Predictor> NewPredictor(const Model& model);
 
 // `spec` with only the fields that the requested columns read, the label's and weight's when
-// `with_label` and the key's when `with_key`: so data without a label can be scored, and unused
-// inputs are never decoded.
+// `with_label`, the key's when `with_key` and `group`: so data without a label can be scored, and
+// unused inputs are never decoded.
 features::FeatureSpec UsedFeatures(const features::FeatureSpec& spec,
                                    const features::FeatureRequest& request, bool with_label,
-                                   bool with_key);
+                                   bool with_key, const std::string& group = "");
 
 }  // namespace muster::model

@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "muster/checkpoint/saver.h"
+#include "muster/features/measure.h"
 #include "muster/formats/event.h"
 #include "muster/io/fenced_file_system.h"
+#include "muster/train/first_pass.h"
 #include "muster/train/loop/hooks/checkpoint_saver.h"
 #include "muster/train/loop/train_loop.h"
 #include "muster/train/train_hooks.h"
@@ -53,6 +55,9 @@ absl::StatusOr<ModeModel*> Estimator::ModelFor(ModeKeys mode) {
   if (!made) {
     MUSTER_ASSIGN_OR_RETURN(made, CallModelFn(model_fn_, mode, features_, config_));
   }
+  // An evaluator has no training data: the folder has the numbers that its columns need.
+  model::ModelSpec& spec = made->model.spec;
+  if (!model_fn_) MUSTER_RETURN_IF_ERROR(TakeMeasured(files_, config_.model_dir, &spec));
   return made.get();
 }
 
@@ -109,8 +114,14 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
                                              const std::atomic<bool>& stop) {
   MUSTER_RETURN_IF_ERROR(Validate(spec));
   const bool chief = spec.replicas == nullptr || spec.replicas->is_chief();
-  if (chief) MUSTER_RETURN_IF_ERROR(CheckFolder().status());
   MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kTrain));
+  const std::string unmeasured = features::FindUnmeasured(mode->model.spec.features);
+  if (!unmeasured.empty()) {
+    return absl::FailedPreconditionError(
+        StrCat("column '", unmeasured, "' takes numbers from the training data: call ",
+               "MeasureColumns (train/first_pass.h) before the Estimator is made"));
+  }
+  if (chief) MUSTER_RETURN_IF_ERROR(CheckFolder().status());
   MUSTER_ASSIGN_OR_RETURN(const auto variables,
                           chief || spec.replicas->all_have_weights()
                               ? Variables::Create(mode->model, config_.seed, /*with_slots=*/true)

@@ -77,6 +77,10 @@ class Estimator {
   absl::StatusOr<EvalResult> Evaluate(const EvalSpec& spec, Progress& progress,
                                       const BeforeEvents& before_events = {});
 
+  // The metrics of an evaluation, as Evaluate gives them, and nothing else: no events, no hooks, no
+  // model folder that is written.
+  absl::StatusOr<EvalResult> TryOut(const EvalSpec& spec);
+
   // Opens the evaluation's data and reads its first batch, so that data which cannot be evaluated
   // is found before a training and not hours later. Data from an input_fn or a stream, which can
   // perhaps be read only once, is not opened.
@@ -144,8 +148,8 @@ class Estimator {
   absl::StatusOr<std::unique_ptr<Inference>> OpenInference(
       ModeKeys key, const InputSpec& files, const InputFn& input_fn,
       const std::vector<std::shared_ptr<Hook>>& user_hooks, Progress& progress);
-  using TakeForward =
-      std::function<void(const engine::Forward& forward, const features::FeatureBatch& batch)>;
+  using TakeForward = std::function<void(const engine::Forward& forward, const InputBatch& batch)>;
+  InputSpec GroupedInput(const EvalSpec& spec) const;
   absl::Status RunEvaluation(Inference& run, const EvalSpec& spec, const TakeForward& take);
   absl::StatusOr<EvalResult> Conclude(const EvalSpec& spec, EvalResult result,
                                       const BeforeEvents& before_events);

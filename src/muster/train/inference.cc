@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/features/measure.h"
 #include "muster/formats/event.h"
 #include "muster/model/keras/exported_saved_model.h"
 #include "muster/model/saved_model/saved_model.h"
@@ -41,9 +42,13 @@ class EvaluationMetrics {
     return metrics;
   }
 
-  void Add(const engine::Forward& forward, const features::FeatureBatch& batch) {
-    head_->Add(forward, batch);
-    for (auto& [name, metric] : custom_) metric->Add(forward.logits, batch.labels, batch.weights);
+  void Add(const engine::Forward& forward, const InputBatch& batch) {
+    const features::FeatureBatch& features = batch.features;
+    head_->AddGroups(batch.groups);
+    head_->Add(forward, features);
+    for (auto& [name, metric] : custom_) {
+      metric->Add(forward.logits, features.labels, features.weights);
+    }
   }
 
   absl::Status CheckMergeable() const {
@@ -111,6 +116,13 @@ struct Estimator::Inference {
     return absl::OkStatus();
   }
 };
+
+// The input of an evaluation, with the groups that its metrics need.
+InputSpec Estimator::GroupedInput(const EvalSpec& spec) const {
+  InputSpec input = spec.input;
+  input.group = spec.metrics.value_or(model().spec.metrics).group;
+  return input;
+}
 
 absl::StatusOr<std::unique_ptr<Estimator::Inference>> Estimator::OpenInference(
     ModeKeys key, const InputSpec& files, const InputFn& input_fn, const HookList& user_hooks,
@@ -190,7 +202,7 @@ absl::Status Estimator::RunEvaluation(Inference& run, const EvalSpec& spec,
     if (batch == nullptr) break;
     const features::FeatureBatch& features = batch->features;
     MUSTER_RETURN_IF_ERROR(pass->Run(features, &forward));
-    take(forward, features);
+    take(forward, *batch);
     state.examples += static_cast<uint64_t>(features.rows);
     ++state.step;
     session.progress.Update(state);
@@ -205,12 +217,12 @@ absl::Status Estimator::RunEvaluation(Inference& run, const EvalSpec& spec,
 absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& progress,
                                                const BeforeEvents& before_events) {
   MUSTER_RETURN_IF_ERROR(Validate(spec));
-  MUSTER_ASSIGN_OR_RETURN(const auto opened, OpenInference(ModeKeys::kEval, spec.input,
+  MUSTER_ASSIGN_OR_RETURN(const auto opened, OpenInference(ModeKeys::kEval, GroupedInput(spec),
                                                            spec.input_fn, spec.hooks, progress));
   MUSTER_ASSIGN_OR_RETURN(EvaluationMetrics metrics,
                           EvaluationMetrics::Create(*opened->mode, spec));
-  MUSTER_RETURN_IF_ERROR(RunEvaluation(
-      *opened, spec, [&](const engine::Forward& forward, const features::FeatureBatch& batch) {
+  MUSTER_RETURN_IF_ERROR(
+      RunEvaluation(*opened, spec, [&](const engine::Forward& forward, const InputBatch& batch) {
         metrics.Add(forward, batch);
       }));
   progress.Update(opened->state, /*last=*/true);
@@ -225,9 +237,28 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
                   before_events);
 }
 
+absl::StatusOr<EvalResult> Estimator::TryOut(const EvalSpec& spec) {
+  Progress silent(ProgressStyle::kNone, /*fd=*/2, clock_);
+  MUSTER_ASSIGN_OR_RETURN(const auto opened, OpenInference(ModeKeys::kEval, GroupedInput(spec),
+                                                           spec.input_fn, {}, silent));
+  MUSTER_ASSIGN_OR_RETURN(EvaluationMetrics metrics,
+                          EvaluationMetrics::Create(*opened->mode, spec));
+  MUSTER_RETURN_IF_ERROR(
+      RunEvaluation(*opened, spec, [&](const engine::Forward& forward, const InputBatch& batch) {
+        metrics.Add(forward, batch);
+      }));
+  MUSTER_RETURN_IF_ERROR(metrics.Finish());
+  return EvalResult{.step = opened->restored.step,
+                    .checkpoint = opened->restored.prefix,
+                    .examples = opened->state.examples,
+                    .metrics = metrics.Values()};
+}
+
 absl::Status Estimator::CheckData(const EvalSpec& spec) {
   if (spec.input_fn || data::IsBatchStream(spec.input.source)) return absl::OkStatus();
   MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kEval));
+  // An evaluator may be there before the first pass over the training data has ended.
+  if (!features::FindUnmeasured(mode->model.spec.features).empty()) return absl::OkStatus();
   const auto check = [&]() -> absl::Status {
     MUSTER_ASSIGN_OR_RETURN(const auto input, Input::Open(files_, mode->model, spec.input));
     return input->Next().status();
@@ -249,13 +280,13 @@ absl::StatusOr<EvalResult> Estimator::Conclude(const EvalSpec& spec, EvalResult 
 
 absl::StatusOr<metrics::State> Estimator::EvaluatePart(const EvalSpec& spec, Progress& progress) {
   MUSTER_RETURN_IF_ERROR(Validate(spec));
-  MUSTER_ASSIGN_OR_RETURN(const auto opened, OpenInference(ModeKeys::kEval, spec.input,
+  MUSTER_ASSIGN_OR_RETURN(const auto opened, OpenInference(ModeKeys::kEval, GroupedInput(spec),
                                                            spec.input_fn, spec.hooks, progress));
   MUSTER_ASSIGN_OR_RETURN(EvaluationMetrics metrics,
                           EvaluationMetrics::Create(*opened->mode, spec));
   MUSTER_RETURN_IF_ERROR(metrics.CheckMergeable());
-  MUSTER_RETURN_IF_ERROR(RunEvaluation(
-      *opened, spec, [&](const engine::Forward& forward, const features::FeatureBatch& batch) {
+  MUSTER_RETURN_IF_ERROR(
+      RunEvaluation(*opened, spec, [&](const engine::Forward& forward, const InputBatch& batch) {
         metrics.Add(forward, batch);
       }));
   progress.Update(opened->state, /*last=*/true);

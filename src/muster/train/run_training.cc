@@ -5,12 +5,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_format.h"
+
 #include "muster/base/agreement.h"
+#include "muster/base/crc32c.h"
 #include "muster/data/batch_stream_reader.h"
 #include "muster/data/source_set.h"
+#include "muster/features/measure.h"
 #include "muster/train/cluster/finished_job.h"
+#include "muster/train/first_pass.h"
 #include "muster/train/input/data_files.h"
 #include "muster/train/input/shards.h"
+#include "muster/train/learned_check.h"
 
 namespace muster::train {
 namespace {
@@ -79,6 +85,59 @@ absl::StatusOr<TrainAndEvaluateResult> Train(const TrainingRequest& request, Est
   return result;
 }
 
+// Finds the numbers that columns take from the training data: those of the model folder, of the
+// model of a warm start, whose weights belong to them, or of a first pass. Which ones they are
+// becomes a term of the agreement: replicas that do not see the folder have found them themselves.
+absl::Status FindNumbers(io::FileSystem& files, const Clock& clock, TrainingRequest* request) {
+  model::ModelSpec& model = request->model;
+  if (!features::DependsOnData(model.features)) return absl::OkStatus();
+  const std::string& type = request->run.task_type;
+  std::string numbers = kUnknownTerm;
+  if (type != "ps" && type != "evaluator") {
+    MUSTER_RETURN_IF_ERROR(TakeMeasured(files, request->run.model_dir, &model));
+    if (!request->warm_start.empty()) {
+      MUSTER_ASSIGN_OR_RETURN(const WarmStart start, ParseWarmStart(request->warm_start));
+      MUSTER_RETURN_IF_ERROR(TakeMeasured(files, start.from, &model));
+      MUSTER_RETURN_IF_ERROR(TakeMeasured(files, io::Dirname(start.from), &model));
+    }
+    Progress progress(request->run.is_chief ? request->progress : ProgressStyle::kNone,
+                      STDERR_FILENO, clock);
+    MUSTER_RETURN_IF_ERROR(
+        MeasureColumns(files, request->train.input, progress, *request->role.context.stop, &model));
+    numbers = absl::StrFormat("%08x", Crc32c(features::PrintMeasured(model.features)));
+  }
+  std::string& agreement = request->role.context.agreement;
+  agreement += StrCat(agreement.empty() ? "" : "; ",
+                      PrintAgreement({{"numbers of columns from the data", numbers}}));
+  return absl::OkStatus();
+}
+
+// Warns if the model has not even learned the mean of its labels, by a sample of its training data.
+// No more than that can go wrong: a training that has ended is not made a failure by it.
+void WarnIfUnlearned(const TrainingRequest& request, const TrainAndEvaluateResult& result,
+                     Estimator& estimator, const Clock& clock) {
+  const TrainSpec& spec = request.train;
+  const TrainResult& trained = result.training;
+  const auto examples = trained.records ? static_cast<double>(trained.records->trained)
+                                        : static_cast<double>(trained.examples);
+  if (trained.interrupted || trained.nothing_left || examples < kCheckedExamples) return;
+  if (spec.input_fn || data::IsBatchStream(spec.input.source)) return;
+  constexpr int kBatch = 1024, kBatches = 10;
+  EvalSpec sample = {.input = spec.input, .steps = kBatches};
+  sample.input.source.shard = {};
+  sample.input.source.note = {};
+  sample.input.reader.batch_size = kBatch;
+  sample.input.reader.shuffle = true;
+  sample.input.reader.epochs = 1;
+  sample.input.reader.drop_remainder = false;
+  sample.input.watch_data = false;
+  const auto tried = estimator.TryOut(sample);
+  if (!tried.ok()) return;
+  const std::string unlearned = DescribeUnlearned(estimator.model().spec, tried->metrics,
+                                                  static_cast<double>(tried->examples));
+  if (!unlearned.empty()) Progress(request.progress, STDERR_FILENO, clock).Warn(unlearned);
+}
+
 // This process alone, or as a replica or evaluator.
 absl::StatusOr<TrainingOutcome> RunRole(TrainingRequest request, io::FileSystem& files,
                                         const Clock& clock,
@@ -103,6 +162,7 @@ absl::StatusOr<TrainingOutcome> RunRole(TrainingRequest request, io::FileSystem&
   TrainingOutcome outcome = {.reports = reports && role.training == nullptr};
   MUSTER_ASSIGN_OR_RETURN(outcome.result,
                           Train(request, *estimator, role.training.get(), reports, clock, report));
+  if (outcome.reports) WarnIfUnlearned(request, outcome.result, *estimator, clock);
   return outcome;
 }
 
@@ -139,6 +199,7 @@ absl::StatusOr<TrainingOutcome> RunTask(const TrainingRequest& request, io::File
 absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSystem& files,
                                             const Clock& clock,
                                             const ReportProgressEvaluation& report) {
+  MUSTER_RETURN_IF_ERROR(FindNumbers(files, clock, &request));
   const std::string& model_dir = request.run.model_dir;
   const TaskContext& context = request.role.context;
   const auto end = GetEnd(request);

@@ -48,8 +48,9 @@ using ReportProgressEvaluation = std::function<void(Progress& progress, const Ev
 
 // Runs until this process has nothing left to do. A job whose end is recorded in its model folder
 // (cluster/finished_job.h) is not run again, and role.context.note is called to say so. A task that
-// was told to end returns OK with result.training.interrupted, or CANCELLED. Errors are those of
-// JoinFromEnvironment, Estimator::Create and TrainAndEvaluate.
+// was told to end returns OK with result.training.interrupted, or CANCELLED. Columns whose numbers
+// come from the training data have them before anything else is done (train/first_pass.h). Errors
+// are those of MeasureColumns, JoinFromEnvironment, Estimator::Create and TrainAndEvaluate.
 absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSystem& files,
                                             const Clock& clock,
                                             const ReportProgressEvaluation& report);

@@ -28,6 +28,57 @@ std::string ProcessName() {
   return StrCat("reader-", host, "-", getpid());
 }
 
+// A row of the calibration table: the predictions in [I / N, (I + 1) / N) and what became of them.
+struct CalibrationBucket {
+  double weight = 0, prediction_mean = 0, label_mean = 0;
+};
+
+bool IsOfBucket(std::string_view name) { return name.starts_with("calibration/bucket_"); }
+
+// From calibration/bucket_I/{label_mean,prediction_mean,weight}, which come in this order.
+std::vector<CalibrationBucket> FindBuckets(const std::vector<metrics::NamedValue>& metrics) {
+  std::vector<CalibrationBucket> buckets;
+  for (const auto& [name, value] : metrics) {
+    if (!IsOfBucket(name)) continue;
+    if (name.ends_with("/label_mean")) buckets.emplace_back().label_mean = value;
+    if (name.ends_with("/prediction_mean")) buckets.back().prediction_mean = value;
+    if (name.ends_with("/weight")) buckets.back().weight = value;
+  }
+  return buckets;
+}
+
+nlohmann::ordered_json JsonNumber(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
+
+nlohmann::ordered_json JsonBuckets(const std::vector<CalibrationBucket>& buckets) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  const auto count = static_cast<double>(buckets.size());
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    rows.push_back({{"from", static_cast<double>(i) / count},
+                    {"to", static_cast<double>(i + 1) / count},
+                    {"weight", buckets[i].weight},
+                    {"prediction_mean", JsonNumber(buckets[i].prediction_mean)},
+                    {"label_mean", JsonNumber(buckets[i].label_mean)}});
+  }
+  return rows;
+}
+
+// Buckets without rows are left out.
+void PrintBuckets(const std::vector<CalibrationBucket>& buckets) {
+  if (buckets.empty()) return;
+  std::printf("  %-17s  %12s  %12s  %12s\n", "predictions", "weight", "mean", "observed");
+  const auto count = static_cast<double>(buckets.size());
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    if (buckets[i].weight == 0) continue;
+    const std::string range = absl::StrFormat("%.4g to %.4g", static_cast<double>(i) / count,
+                                              static_cast<double>(i + 1) / count);
+    std::printf("  %-17s  %12s  %12.6f  %12.6f\n", range.c_str(),
+                absl::StrFormat("%.10g", buckets[i].weight).c_str(), buckets[i].prediction_mean,
+                buckets[i].label_mean);
+  }
+}
+
 }  // namespace
 
 void AddDataFlags(CLI::App& verb, const std::string& name, const std::string& help,
@@ -233,26 +284,31 @@ nlohmann::ordered_json NumbersJson(const std::vector<metrics::NamedValue>& value
 
 void PrintMetrics(const OutputFlags& flags, const std::string& event,
                   const train::EvalResult& result) {
-  const std::vector<metrics::NamedValue>& metrics = result.metrics;
+  const std::vector<CalibrationBucket> buckets = FindBuckets(result.metrics);
   if (flags.json) {
     nlohmann::ordered_json object = {
         {"event", event}, {"checkpoint", result.checkpoint}, {"bad_records", result.bad_records}};
-    object.update(NumbersJson(metrics));
+    object.update(NumbersJson(result.metrics));
     if (result.training) {
       object["epoch"] = result.training->epoch;
       object["training"] = NumbersJson(result.training->metrics);
     }
+    if (!buckets.empty()) object["calibration/buckets"] = JsonBuckets(buckets);
     std::printf("%s\n", object.dump().c_str());
     return;
   }
   size_t width = 0;
-  for (const auto& [name, value] : metrics) width = std::max(width, name.size());
-  for (const auto& [name, value] : metrics) {
+  for (const auto& [name, value] : result.metrics) {
+    if (!IsOfBucket(name)) width = std::max(width, name.size());
+  }
+  for (const auto& [name, value] : result.metrics) {
+    if (IsOfBucket(name)) continue;
     const bool whole = value == std::floor(value) && std::fabs(value) >= 2;
     const std::string text =
         whole ? absl::StrFormat("%.0f", value) : absl::StrFormat("%.6f", value);
     std::printf("  %-*s  %12s\n", static_cast<int>(width), name.c_str(), text.c_str());
   }
+  PrintBuckets(buckets);
 }
 
 }  // namespace muster::cli

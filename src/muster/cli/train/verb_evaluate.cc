@@ -44,6 +44,7 @@ metrics::MetricsSpec MakeMetrics(const EvaluateFlags& flags, metrics::MetricsSpe
   if (!given.thresholds.empty()) metrics.thresholds = given.thresholds;
   if (!given.top_k.empty()) metrics.top_k = given.top_k;
   if (given.per_class) metrics.per_class = true;
+  if (!given.group.empty()) metrics.group = given.group;
   if (given.calibration_buckets > 0) metrics.calibration_buckets = given.calibration_buckets;
   return metrics;
 }
@@ -56,17 +57,24 @@ void AddMetricsFlags(CLI::App& verb, metrics::MetricsSpec* metrics) {
       ->delimiter(',');
   verb.add_flag("--per-class", metrics->per_class, "Metrics of each class by itself");
   verb.add_option("--calibration-buckets", metrics->calibration_buckets,
-                  "Means of prediction and label in N buckets of the prediction")
+                  "Means of prediction and label in N buckets of the prediction, and their error")
       ->check(CLI::Range(1, 10000));
+  verb.add_option("--group", metrics->group,
+                  "AUC within the rows of each value of this input, such as a user's id: gauc")
+      ->type_name("INPUT");
 }
 
 // INVALID_ARGUMENT for metrics that a model of `spec` does not have.
 absl::Status CheckMetrics(const EvaluateFlags& flags, const model::ModelSpec& spec) {
-  if (!spec.exported) return metrics::Validate(MakeMetrics(flags, spec.metrics), spec.head);
+  if (!spec.exported) {
+    const metrics::MetricsSpec wanted = MakeMetrics(flags, spec.metrics);
+    if (!wanted.group.empty()) MUSTER_RETURN_IF_ERROR(model::CheckGroup(spec, wanted.group));
+    return metrics::Validate(wanted, spec.head);
+  }
   if (flags.metrics == metrics::MetricsSpec()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "--thresholds, --top-k, --per-class and --calibration-buckets are for models of a model "
-      "file: an exported model has the metrics that muster.keras.export was given");
+      "--thresholds, --top-k, --per-class, --calibration-buckets and --group are for models of a "
+      "model file: an exported model has the metrics that muster.keras.export was given");
 }
 
 train::EvalSpec MakeEvalSpec(const EvaluateFlags& flags, const TrainedModel& model) {
@@ -124,7 +132,8 @@ absl::StatusOr<score::PartPlan> MakePlan(const EvaluateFlags& flags, const std::
               .model_dir = flags.trained.run.model_dir,
               .checkpoint = checkpoint.empty() ? flags.trained.checkpoint : checkpoint,
               .settings = StrCat("batches of ", batch_size, ", ", exact ? "fp32" : "bf16", ", top ",
-                                 absl::StrJoin(flags.metrics.top_k, ","), ", at most ",
+                                 absl::StrJoin(flags.metrics.top_k, ","), ", group '",
+                                 MakeMetrics(flags, spec.metrics).group, "', at most ",
                                  flags.data.max_bad_records, " bad records a part", rejects,
                                  DescribeFormatFlags(flags.data)),
               .suffix = kSuffix,

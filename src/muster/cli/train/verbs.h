@@ -14,6 +14,7 @@ void AddWorker(CLI::App& app);
 void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments);
 void AddPredict(CLI::App& app, const std::vector<std::string>& arguments);
 void AddExport(CLI::App& app);
+void AddExplain(CLI::App& app);
 void AddInspect(CLI::App& app);
 
 }  // namespace muster::cli

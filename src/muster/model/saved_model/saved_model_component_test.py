@@ -19,6 +19,8 @@ from testbed.tensorflow_peer import spec as peer_spec
 
 EVERY_COLUMN = pathlib.Path(__file__).parent / "testdata" / "every_column.yaml"
 GROWN = pathlib.Path(__file__).parent / "testdata" / "grown.yaml"
+MEASURED = pathlib.Path(__file__).parent / "testdata" / "measured.yaml"
+NO_INT = -(2**63)  # what a raw input of an imputed column has where there is no number
 TOLERANCE = 1e-6
 # Both sides add up the first layer in an order of their own.
 LOGITS_TOLERANCE = 4e-6
@@ -34,8 +36,8 @@ def value_of(text: str, field: dict[str, Any]) -> Any:
     convert = {"int": lambda t: int(float(t)), "float": np.float32, "string": str}[kind]
     if field.get("list") == "true":
         return [convert(t) for t in text.split(field.get("separator", "|"))] if text else []
-    if text == "" or (kind == "int" and text == "unknown"):
-        text = field.get("default", "")
+    if text == "" or (kind == "int" and text == "unknown") or (kind == "float" and text == "?"):
+        text = field.get("default", {"int": str(NO_INT), "float": "nan", "string": ""}[kind])
     return convert(text)
 
 
@@ -45,15 +47,22 @@ def read_rows(spec: dict[str, Any], path: pathlib.Path) -> list[Row]:
     return [{n: value_of(row[n], f) for n, f in spec["inputs"].items()} for row in cells]
 
 
+def is_absent(value: Any, field: dict[str, Any]) -> bool:
+    """Whether a row without the value is the same."""
+    if "default" in field or field["type"] == "string":
+        return value == value_of(field.get("default", ""), field)
+    return value == NO_INT if field["type"] == "int" else bool(np.isnan(value))
+
+
 def example_of(spec: dict[str, Any], row: Row, rng: random.Random) -> bytes:
     """The row as a tf.Example; of values that are the default, half are left out."""
     import tensorflow as tf
 
     example = tf.train.Example()
     for name, field in spec["inputs"].items():
-        default = field.get("default", "" if field["type"] == "string" else None)
         values = row[name] if isinstance(row[name], list) else [row[name]]
-        if default is not None and row[name] == value_of(default, field) and rng.random() < 0.5:
+        may_be_absent = not isinstance(row[name], list) and is_absent(row[name], field)
+        if may_be_absent and rng.random() < 0.5:
             continue
         feature = example.features.feature[name]
         if field["type"] == "int":
@@ -130,13 +139,37 @@ def grown_csv(path: pathlib.Path, count: int, rng: random.Random) -> None:
             writer.writerow([i, user, item, *lists, rng.randrange(2)])
 
 
-@pytest.fixture(scope="module", params=["every_column", "grown", "titanic", "adult", "clicks"])
+def measured_csv(path: pathlib.Path, count: int, rng: random.Random) -> None:
+    """Numbers with all that stands for none, far outside of what they are clipped to."""
+    cells = {
+        "bought": ["yes", "no"],
+        "income": ["", "?", "-999", "nan", "0", "12.5", "700", "3000", "1e8", "-50"],
+        "visits": ["", "-1", "0", "3", "12", "1000"],
+        "age": ["0", "18", "64.5"],
+        "rooms": ["", "1", "3", "9"],
+        "share": ["-3", "0.25", "-0.5", "0.75"],
+        "track": ["", "1", "-1|9", "0|0|-7"],
+    }
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, ["id", *cells])
+        writer.writeheader()
+        for i in range(count):
+            writer.writerow({"id": i, **{name: rng.choice(cells[name]) for name in cells}})
+
+
+@pytest.fixture(
+    scope="module", params=["every_column", "grown", "measured", "titanic", "adult", "clicks"]
+)
 def case(request, muster, repository, tmp_path_factory) -> tuple[pathlib.Path, pathlib.Path]:
     """A spec and a CSV file of its rows."""
     if request.param == "every_column":
         path = tmp_path_factory.mktemp("data") / "rows.csv"
         every_column_csv(path, 400, random.Random(SEED))
         return EVERY_COLUMN, path
+    if request.param == "measured":
+        path = tmp_path_factory.mktemp("data") / "rows.csv"
+        measured_csv(path, 400, random.Random(SEED))
+        return MEASURED, path
     if request.param == "grown":
         path = tmp_path_factory.mktemp("data") / "rows.csv"
         grown_csv(path, 400, random.Random(SEED))

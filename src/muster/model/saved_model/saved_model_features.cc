@@ -1,5 +1,6 @@
 #include "muster/model/saved_model/saved_model_features.h"
 
+#include <cmath>
 #include <limits>
 
 namespace muster::model {
@@ -284,6 +285,10 @@ std::string SavedModelFeatures::Scaled(const ColumnSpec& column, const GraphInpu
     value = Floats(GetName(column, op), op,
                    {value, graph_.Float(GetName(column, StrCat(op, "/y")), operand)});
   };
+  if (std::isfinite(column.clip_low)) {
+    apply("Maximum", column.clip_low);
+    apply("Minimum", column.clip_high);
+  }
   if (column.log1p) value = Log1p(column, value);
   if (column.mean != 0) apply("Sub", static_cast<float>(column.mean));
   if (column.stddev != 1) apply("RealDiv", static_cast<float>(column.stddev));
@@ -305,7 +310,16 @@ std::string SavedModelFeatures::Numeric(const ColumnSpec& column) {
   const GraphInput& input = inputs_.by_field.at(column.input);
   const std::string value = Scaled(column, input);
   if (input.field->list) return value;
-  return AsMatrix(GetName(column, "matrix"), value, DataType::kFloat);
+  const std::string matrix = AsMatrix(GetName(column, "matrix"), value, DataType::kFloat);
+  if (!column.missing_flag) return matrix;
+  const std::string flag =
+      graph_.Node(GetName(column, "missing"), "Cast", {input.missing},
+                  {TypeAttr("SrcT", DataType::kBool), TypeAttr("DstT", DataType::kFloat)});
+  return graph_.Node(
+      GetName(column, "with_flag"), "ConcatV2",
+      {matrix, AsMatrix(GetName(column, "missing/matrix"), flag, DataType::kFloat),
+       graph_.Int32(GetName(column, "with_flag/axis"), 1)},
+      {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32), IntAttr("N", 2)});
 }
 
 std::string SavedModelFeatures::Indicator(const ColumnSpec& column) {

@@ -94,13 +94,38 @@ std::string RefuseNone(const Field& field, int rank, const std::string& none,
                    GetType(field), graph);
 }
 
+// Of a field whose missing values are marked: NaN or the lowest integer stands for an absent
+// feature of an example, and in a raw input for no value.
+std::string AbsentMark(const Field& field, const std::string& name, GraphDefBuilder* graph) {
+  if (field.type == ValueType::kInt) {
+    return graph->Int64(name, std::numeric_limits<int64_t>::min());
+  }
+  return graph->Float(name, std::numeric_limits<float>::quiet_NaN());
+}
+
+// `none`, which may be "", or that the value is that mark.
+std::string OrMarked(const Field& field, const std::string& none, const std::string& tensor,
+                     GraphDefBuilder* graph) {
+  const std::string name = StrCat(tensor, "/marked");
+  const std::string marked =
+      field.type == ValueType::kInt
+          ? graph->Node(name, "Equal", {tensor, AbsentMark(field, StrCat(name, "/mark"), graph)},
+                        {TypeAttr("T", GetType(field))})
+          : graph->Node(name, "IsNan", {tensor}, {TypeAttr("T", GetType(field))});
+  if (none.empty()) return marked;
+  return graph->Node(StrCat(name, "/or_none"), "LogicalOr", {none, marked});
+}
+
 // One value a row, or so many that every row must have: what counts as none is replaced or refused.
-std::string WithDefaults(const UsedField& used, const std::string& tensor, GraphDefBuilder* graph) {
+// *marked: where it was replaced, if the field's missing values are marked.
+std::string WithDefaults(const UsedField& used, const std::string& tensor, std::string* marked,
+                         GraphDefBuilder* graph) {
   const Field& field = *used.field;
   const MissingValues missing(field);
   // Of several values none counts as none by itself.
-  if (missing.empty() || (field.list && used.length != 1)) return tensor;
-  const std::string none = CountsAsNone(missing, field, tensor, graph);
+  const bool has_words = !missing.empty() && (!field.list || used.length == 1);
+  std::string none = has_words ? CountsAsNone(missing, field, tensor, graph) : "";
+  if (field.mark_missing) *marked = none = OrMarked(field, none, tensor, graph);
   if (none.empty()) return tensor;
   if (!field.has_default) return RefuseNone(field, field.list ? 2 : 1, none, tensor, graph);
   return graph->Node(StrCat(tensor, "/or_default"), "SelectV2",
@@ -138,8 +163,9 @@ void EmptyLists(GraphInput* input, GraphDefBuilder* graph) {
 GraphInput InputWithAbsent(const UsedField& used, const std::string& given,
                            GraphDefBuilder* graph) {
   const Field& field = *used.field;
-  const std::string tensor = WithDefaults(used, given, graph);
-  GraphInput input{&field, tensor, ""};
+  GraphInput input;
+  input.field = &field;
+  const std::string tensor = input.tensor = WithDefaults(used, given, &input.missing, graph);
   if (field.type == ValueType::kFloat && !field.list) return input;
   const std::string present = StrCat(tensor, "/present");
   if (field.type == ValueType::kFloat) {
@@ -285,7 +311,9 @@ GraphInputs AddExampleInputs(const std::vector<UsedField>& fields, GraphDefBuild
     dense_keys.push_back(field.name);
     dense_types.push_back(GetType(field));
     dense_shapes.push_back(field.list ? GraphShape{used.length} : GraphShape{});
-    defaults.push_back(GetDefault(field, StrCat("ParseExample/key_", field.name), graph));
+    const std::string key = StrCat("ParseExample/key_", field.name);
+    defaults.push_back(field.mark_missing ? AbsentMark(field, key, graph)
+                                          : GetDefault(field, key, graph));
   }
   const int64_t num_lists = static_cast<int64_t>(lists.size());
   const int64_t num_dense = static_cast<int64_t>(dense.size());

@@ -16,6 +16,7 @@ struct GraphInput {
   std::string tensor;   // int64, float or string; [batch], or for a list [batch, n], padded
   std::string present;  // bool, the same shape: a scalar is not "" or -1, a list has a value here;
                         // "" for floats that are no lists
+  std::string missing;  // bool, [batch]: the default stands here; "" without Field::mark_missing
 };
 
 // A field that a model reads; `length` > 0: a list of that many values in every row.

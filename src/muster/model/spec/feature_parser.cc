@@ -7,6 +7,7 @@
 
 #include "muster/base/nearest.h"
 #include "muster/features/column_type.h"
+#include "muster/features/measure.h"
 
 namespace muster::model {
 namespace {
@@ -125,8 +126,16 @@ features::FeatureSpec ParseFeatures(io::FileSystem& files, const YamlReader& roo
   const features::ColumnFiles column_files{files, folder};
   if (root.ok() && root.Has("columns")) {
     root.At("columns").ForEach([&](const std::string& key, const YamlReader& node) {
-      spec.columns.push_back(ParseColumn(key, node, column_files));
+      const ColumnSpec& column = spec.columns.emplace_back(ParseColumn(key, node, column_files));
+      const int input = spec.schema.Find(column.input);
+      if (column.impute == features::Impute::kNone || input < 0 || !node.ok()) return;
+      const Field& field = spec.schema.fields[static_cast<size_t>(input)];
+      if (field.has_default && field.type != ValueType::kString) {
+        node.Fail(StrCat("impute: the input '", column.input, "' has a default, which stands for ",
+                         "a missing value; leave one of the two out"));
+      }
     });
+    features::ApplyImputes(&spec);
   }
   return spec;
 }

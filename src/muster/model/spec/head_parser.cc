@@ -57,7 +57,7 @@ bool ParseSums(const YamlReader& node) {
 }
 
 metrics::MetricsSpec ParseMetrics(const YamlReader& node) {
-  node.CheckKeys({"thresholds", "top_k", "per_class", "calibration_buckets"});
+  node.CheckKeys({"thresholds", "top_k", "per_class", "calibration_buckets", "group"});
   metrics::MetricsSpec spec;
   for (const std::string& text : node.Strings("thresholds")) {
     double threshold = 0;
@@ -77,6 +77,7 @@ metrics::MetricsSpec ParseMetrics(const YamlReader& node) {
   }
   spec.per_class = node.Bool("per_class", false);
   spec.calibration_buckets = static_cast<int>(node.Int("calibration_buckets", 0, 0, 10000));
+  spec.group = node.String("group");
   return spec;
 }
 

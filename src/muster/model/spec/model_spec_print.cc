@@ -1,5 +1,7 @@
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 
@@ -22,7 +24,14 @@ using formats::EmitText;
 using formats::EmitTexts;
 using formats::Shortest;
 
-void EmitInput(YAML::Emitter& out, const formats::Field& field) {
+// A default that a column's `impute` has set is that column's to print.
+bool IsImputed(const features::FeatureSpec& spec, const formats::Field& field) {
+  return std::ranges::any_of(spec.columns, [&](const features::ColumnSpec& column) {
+    return column.input == field.name && column.impute != features::Impute::kNone;
+  });
+}
+
+void EmitInput(YAML::Emitter& out, const formats::Field& field, bool is_imputed) {
   EmitKey(out, field.name);
   out << YAML::Flow << YAML::BeginMap;
   out << YAML::Key << "type" << YAML::Value << std::string(formats::ValueTypeName(field.type));
@@ -30,7 +39,7 @@ void EmitInput(YAML::Emitter& out, const formats::Field& field) {
   if (field.list) EmitText(out, "separator", std::string(1, field.separator));
   EmitFlag(out, "truncate", field.truncate);
   EmitFlag(out, "date", field.date);
-  if (field.has_default) {
+  if (field.has_default && !is_imputed) {
     out << YAML::Key << "default" << YAML::Value;
     switch (field.type) {
       case formats::ValueType::kInt:
@@ -142,6 +151,7 @@ void EmitMetrics(YAML::Emitter& out, const metrics::MetricsSpec& metrics) {
   EmitNumbers(out, "top_k", metrics.top_k);
   EmitFlag(out, "per_class", metrics.per_class);
   EmitNumber(out, "calibration_buckets", metrics.calibration_buckets);
+  if (!metrics.group.empty()) EmitText(out, "group", metrics.group);
   out << YAML::EndMap;
 }
 
@@ -164,7 +174,9 @@ std::string FirstDifferentLine(const std::string& a, const std::string& b) {
 std::string PrintModelSpec(const ModelSpec& spec) {
   YAML::Emitter out;
   out << YAML::BeginMap << YAML::Key << "inputs" << YAML::Value << YAML::BeginMap;
-  for (const formats::Field& field : spec.features.schema.fields) EmitInput(out, field);
+  for (const formats::Field& field : spec.features.schema.fields) {
+    EmitInput(out, field, IsImputed(spec.features, field));
+  }
   out << YAML::EndMap;
   EmitLabel(out, spec);
   if (!spec.features.weight.empty()) EmitText(out, "weight", spec.features.weight);

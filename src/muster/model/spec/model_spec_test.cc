@@ -1,5 +1,6 @@
 #include <map>
 
+#include "muster/features/measure.h"
 #include "muster/model/model.h"
 #include "muster/model/spec/model_spec_test_util.h"
 
@@ -70,6 +71,77 @@ model: {type: wide_deep, linear: {columns: [user]}, dnn: {columns: [u, i, s], hi
 std::string WithText(std::string_view spec, std::string_view old, std::string_view text) {
   std::string changed(spec);
   return changed.replace(changed.find(old), old.size(), text);
+}
+
+constexpr std::string_view kNumeric = R"(
+inputs:
+  income: {type: float, missing: ["?"]}
+  visits: int
+  rate: {type: float, default: 0.5}
+  steps: {type: float, list: true}
+  y: int
+label: y
+columns:
+  income: {numeric: income, normalize: auto, clip: [0, 1e6], log1p: true, impute: median, missing_flag: true}
+  visits: {numeric: visits, impute: 3, missing_flag: true}
+  visits_bucket: {bucketized: visits, boundaries: [2]}
+  rate: {numeric: rate, missing_flag: true, normalize: auto, mean: 0.25, stddev: 2}
+  longest: {sequence_numeric: steps, pooling: max, normalize: auto, clip: [-1, 1]}
+model: {type: dnn, dnn: {columns: [income, visits, rate, longest], hidden_units: [4]}}
+)";
+
+TEST_F(ModelSpecTest, NumericColumnsTakeNumbersFromTheData) {
+  const auto spec = Parse(kNumeric);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const features::FeatureSpec& features = spec->features;
+  EXPECT_TRUE(features.Find("income")->to_measure);
+  EXPECT_EQ(features.Find("income")->clip_high, 1e6F);
+  EXPECT_TRUE(features.schema.fields[0].mark_missing);
+  EXPECT_FALSE(features.Find("visits")->to_measure) << "the number is known";
+  EXPECT_EQ(std::get<int64_t>(features.schema.fields[1].default_value), 3)
+      << "all columns of the input read it";
+  EXPECT_FALSE(features.Find("rate")->to_measure) << "the numbers are known";
+  EXPECT_EQ(features.Find("rate")->mean, 0.25);
+  EXPECT_TRUE(features.Find("longest")->to_measure);
+  EXPECT_EQ(features.Width(*features.Find("income")), 2);
+  const auto again = Parse(PrintModelSpec(*spec));
+  ASSERT_TRUE(again.ok()) << again.status() << PrintModelSpec(*spec);
+  EXPECT_EQ(*again, *spec);
+  // As the model folder keeps it.
+  model::ModelSpec measured = *spec;
+  for (features::ColumnSpec& column : measured.features.columns) {
+    if (!column.to_measure) continue;
+    column.to_measure = false;
+    column.mean = 0.1;
+    column.stddev = 1e-3;
+    if (column.impute == features::Impute::kMedian) column.imputed = 1.0 / 3;
+  }
+  features::ApplyImputes(&measured.features);
+  const auto kept = Parse(PrintModelSpec(measured));
+  ASSERT_TRUE(kept.ok()) << kept.status() << PrintModelSpec(measured);
+  EXPECT_EQ(*kept, measured);
+}
+
+TEST_F(ModelSpecTest, NumericColumnsThatCannotBeAreRefused) {
+  const auto error = [&](std::string_view old, std::string_view text) {
+    return ToStd(Parse(WithText(kNumeric, old, text)).status().message());
+  };
+  EXPECT_THAT(error("impute: 3", "impute: most"),
+              HasSubstr("columns.visits.impute: is 'most'; give mean, median or a number"));
+  EXPECT_THAT(error("impute: 3", "impute: 3.5"), HasSubstr("give a whole number"));
+  EXPECT_THAT(error("impute: 3, missing_flag", "missing_flag"), HasSubstr("give impute"));
+  EXPECT_THAT(error("missing_flag: true, normalize: auto, mean", "impute: mean, mean"),
+              HasSubstr("has a default"));
+  EXPECT_THAT(error("clip: [0, 1e6]", "clip: [1, 1]"), HasSubstr("needs two numbers"));
+  EXPECT_THAT(error("clip: [0, 1e6]", "clip: 3"), HasSubstr("needs two numbers"));
+  EXPECT_THAT(error("normalize: auto, clip: [0", "normalize: true, clip: [0"),
+              HasSubstr("give auto"));
+  EXPECT_THAT(error("mean: 0.25, stddev: 2", "mean: 0.25"), HasSubstr("or neither"));
+  EXPECT_THAT(error("bucketized: visits, boundaries: [2]", "numeric: visits, impute: mean"),
+              HasSubstr("impute differs from that of 'visits'"));
+  EXPECT_THAT(error("sequence_numeric: steps, pooling: max", "numeric: steps, impute: 0"),
+              HasSubstr("is a list"));
+  EXPECT_THAT(error("impute: 3", "imputed: 3"), HasSubstr("'imputed' is what"));
 }
 
 TEST_F(ModelSpecTest, KeysColumnsHaveNoSize) {

@@ -23,6 +23,8 @@ struct InputBatch {
   // One key per row if keys were requested: the model's key or, if the model has none, the record's
   // number in the data, counted from 0. Otherwise empty.
   std::vector<std::string> keys;
+  // One number per row if InputSpec::group names a field: rows of one value have the same.
+  std::vector<uint64_t> groups = {};
   data::Position position = {};  // after this batch, if the source has positions
   int64_t epoch = 0;             // counted from 0
   int shard = 0;  // of the data, if this replica reads several (train/input/shards.h)

@@ -1,11 +1,15 @@
 #include "muster/train/input/input.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <utility>
 
 #include "muster/data/batch_stream_reader.h"
 #include "muster/features/coverage.h"
+#include "muster/features/fingerprint.h"
+#include "muster/features/scale.h"
+#include "muster/train/input/usual_rates.h"
 
 namespace muster::train {
 namespace {
@@ -22,14 +26,26 @@ data::SourceSpec SourceFor(const model::ModelSpec& model, const InputSpec& spec)
   return source;
 }
 
+// Columns whose scale does not matter: only a part with input_batch_norm reads them.
+std::vector<std::string> ColumnsNormalisedLater(const model::ModelSpec& model) {
+  if (!model.dnn || !model.dnn->input_batch_norm) return {};
+  std::vector<std::string> columns = model.dnn->columns;
+  if (!model.linear) return columns;
+  std::erase_if(columns, [&](const std::string& name) {
+    return std::ranges::find(model.linear->columns, name) != model.linear->columns.end();
+  });
+  return columns;
+}
+
 }  // namespace
 
 class Input::Producer {
  public:
   static absl::StatusOr<std::unique_ptr<Producer>> Create(const model::Model& model,
                                                           const InputSpec& spec) {
-    MUSTER_ASSIGN_OR_RETURN(model::RowTransform rows,
-                            model::NewRowTransform(model, spec.with_labels, spec.with_keys));
+    MUSTER_ASSIGN_OR_RETURN(
+        model::RowTransform rows,
+        model::NewRowTransform(model, spec.with_labels, spec.with_keys, spec.group));
     rows.used.schema = formats::WithMissing(std::move(rows.used.schema), spec.source.format);
     return std::unique_ptr<Producer>(new Producer(model, spec, std::move(rows)));
   }
@@ -63,6 +79,7 @@ class Input::Producer {
     }
     // The last group has no batches: it only reports what was left out after the last batch.
     if (coverage_) group->warnings = coverage_->ConsumeWarnings(/*ended=*/!more);
+    if (scale_) AddScaleWarnings(/*ended=*/!more, &group->warnings);
     if (group->count == 0) {
       group->dropped_at_end = ConsumeDropped();
       std::swap(group->bad_at_end, bad_);
@@ -95,8 +112,22 @@ class Input::Producer {
         used_(std::move(rows.used)),
         transform_(std::move(rows.transform)),
         key_(used_.key.empty() ? -1 : used_.schema.Find(used_.key)),
+        group_(spec.group.empty() ? -1 : used_.schema.Find(spec.group)),
         columns_(used_.schema) {
-    if (spec.watch_ids) coverage_.emplace(used_);
+    if (!spec.watch_data) return;
+    coverage_.emplace(used_);
+    if (!model.spec.exported) {
+      scale_.emplace(used_, model.request, ColumnsNormalisedLater(model.spec));
+      slow_parts_ = DescribeSlowParts(model.spec);
+    }
+  }
+
+  // Scaled inputs need learning rates that are not too small for them.
+  void AddScaleWarnings(bool ended, std::vector<std::string>* warnings) {
+    for (std::string& warning : scale_->ConsumeWarnings(ended)) {
+      for (const std::string& line : slow_parts_) warning += StrCat("; ", line);
+      warnings->push_back(std::move(warning));
+    }
   }
 
   absl::StatusOr<bool> Fill(InputBatch* batch) {
@@ -112,6 +143,7 @@ class Input::Producer {
       feed->bad_rows = feed->reader->bad_rows();
       if (!is_batch) continue;
       if (coverage_) coverage_->Add(columns_);
+      if (scale_) scale_->Add(batch->features);
       batch->epoch = feed->reader->epoch();
       batch->shard = feed->shard;
       batch->dropped = GetDropped(*feed);
@@ -119,6 +151,7 @@ class Input::Producer {
       std::swap(batch->bad, bad_);
       batch->bad_rows = BadRows();
       FillKeys(*feed->reader, &batch->keys);
+      FillGroups(&batch->groups);
       return true;
     }
     return false;
@@ -199,13 +232,36 @@ class Input::Producer {
     }
   }
 
+  // Two strings share a number with a probability of 1 / 2^64.
+  void FillGroups(std::vector<uint64_t>* groups) const {
+    groups->clear();
+    if (group_ < 0) return;
+    const formats::Column& column = columns_.column(group_);
+    for (size_t row = 0; std::cmp_less(row, columns_.rows()); ++row) {
+      switch (used_.schema.fields[static_cast<size_t>(group_)].type) {
+        case formats::ValueType::kInt:
+          groups->push_back(static_cast<uint64_t>(column.ints[row]));
+          break;
+        case formats::ValueType::kFloat:
+          groups->push_back(std::bit_cast<uint32_t>(column.floats[row]));
+          break;
+        case formats::ValueType::kString:
+          groups->push_back(features::Fingerprint64(column.strings[row]));
+          break;
+      }
+    }
+  }
+
   const InputSpec spec_;
   const model::Model& model_;
   const engine::HeadSpec head_;
   const features::FeatureSpec used_;
   const std::unique_ptr<features::FeatureTransform> transform_;
   const int key_;
+  const int group_;
   std::optional<features::CoverageWatch> coverage_;
+  std::optional<features::ScaleWatch> scale_;
+  std::vector<std::string> slow_parts_;  // what the warnings of scale_ advise besides
   formats::Columns columns_;
   std::vector<Feed> feeds_;
   std::vector<data::BadRecord> bad_;  // records that no batch has reported yet

@@ -28,7 +28,8 @@ struct InputSpec {
   data::ReaderSpec reader;
   bool with_labels = true;
   bool with_keys = false;           // InputBatch::keys
-  bool watch_ids = false;           // ConsumeWarnings() reports columns that find no ids
+  std::string group = {};           // InputBatch::groups
+  bool watch_data = false;          // ConsumeWarnings() reports columns without ids or scale
   ClassWeights class_weights = {};  // of rows with labels; a user's input_fn gives weights itself
 };
 

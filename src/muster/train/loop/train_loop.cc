@@ -210,7 +210,7 @@ absl::StatusOr<const InputBatch*> TrainLoop::NextBatch() {
   session_.data.dropped_at_end = batch == nullptr ? input_->dropped_at_end() : 0;
   session_.data.bad_records = input_->bad_records();
   for (const std::string& warning : input_->ConsumeWarnings()) {
-    warned_of_ids_ = true;
+    warned_of_data_ = true;
     // One replica speaks for all.
     if (spec_.replicas == nullptr || spec_.replicas->is_chief()) session_.progress.Warn(warning);
   }

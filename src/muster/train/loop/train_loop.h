@@ -41,11 +41,11 @@ class TrainLoop {
   void SharePositions();
   absl::Status OpenData();
   absl::StatusOr<std::unique_ptr<BatchSource>> OpenShards();
-  // The input to open. It is watched for columns that find no ids until a warning about them was
-  // given.
+  // The input to open. It is watched for columns that find no ids or are unscaled until a warning
+  // was given.
   InputSpec WatchedInput() const {
     InputSpec input = spec_.input;
-    input.watch_ids = !warned_of_ids_;
+    input.watch_data = !warned_of_data_;
     return input;
   }
   // Warns of data files that were changed after the checkpoint from which training continues.
@@ -72,7 +72,7 @@ class TrainLoop {
   const std::vector<std::shared_ptr<Hook>> hooks_;
   std::unique_ptr<BatchSource> input_;
   std::unique_ptr<Strategy> strategy_;  // Begin makes it
-  bool warned_of_ids_ = false;
+  bool warned_of_data_ = false;
   ProgressState state_;
   Mean report_loss_;
   TrainingMetrics metrics_;

@@ -1,0 +1,75 @@
+#include "muster/train/learned_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "muster/io/memory_file_system.h"
+
+namespace muster::train {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+model::ModelSpec Spec(const std::string& head = "binary") {
+  const auto files = io::NewMemoryFileSystem();
+  const auto spec = model::ParseModelSpec(*files,
+                                          StrCat(R"(
+inputs: {x: float, gain: float, y: float}
+label: y
+head: )",
+                                                 head, R"(
+columns: {x: {numeric: x, mean: 3, stddev: 2}, gain: {numeric: gain}}
+model:
+  type: wide_deep
+  linear: {columns: [x]}
+  dnn: {columns: [x, gain], hidden_units: [4]}
+)"),
+                                          "spec.yaml");
+  EXPECT_TRUE(spec.ok()) << spec.status();
+  return *spec;
+}
+
+std::string Describe(double label, double prediction, double rows) {
+  return DescribeUnlearned(Spec(), {{"label/mean", label}, {"prediction/mean", prediction}}, rows);
+}
+
+TEST(LearnedCheckTest, AMeanThatIsFarOffIsToldWithTheLinesToWrite) {
+  EXPECT_THAT(Describe(0.24, 0.61, 10'240),
+              AllOf(HasSubstr("predictions is 0.61 and that of the labels 0.24 (10240 rows)"),
+                    HasSubstr("gain: {numeric: \"gain\", normalize: auto} in columns"),
+                    HasSubstr("optimizer: {ftrl: {learning_rate: 0.1}} in model.linear"),
+                    HasSubstr("optimizer: {adagrad: {learning_rate: 0.05}} in model.dnn")));
+}
+
+TEST(LearnedCheckTest, WhatIsNotCertainIsNotTold) {
+  EXPECT_THAT(Describe(0.24, 0.25, 10'240), IsEmpty());
+  EXPECT_THAT(Describe(0.24, 0.29, 10'000'000), IsEmpty()) << "certain, and small";
+  EXPECT_THAT(Describe(0.24, 0.31, 500), IsEmpty()) << "large, and by chance";
+  EXPECT_THAT(Describe(0.24, 0.31, 10'000), HasSubstr("0.31"));
+  // A quarter of the rarer class, whichever that is.
+  EXPECT_THAT(Describe(0.01, 0.012, 1'000'000), IsEmpty());
+  EXPECT_THAT(Describe(0.01, 0.014, 1'000'000), HasSubstr("0.014"));
+  EXPECT_THAT(Describe(0.99, 0.986, 1'000'000), HasSubstr("0.986"));
+}
+
+TEST(LearnedCheckTest, ARegressionIsJudgedByItsSquaredError) {
+  const auto describe = [](double prediction, double squared_error) {
+    return DescribeUnlearned(Spec("regression"),
+                             {{"label/mean", 1950},
+                              {"mean_squared_error", squared_error},
+                              {"prediction/mean", prediction}},
+                             1000);
+  };
+  EXPECT_THAT(describe(12, 1.0 * 1938 * 1938 + 100), HasSubstr("has not learned"));
+  EXPECT_THAT(describe(1944, 100), HasSubstr("has not learned")) << "6 of 10";
+  EXPECT_THAT(describe(1946, 100), IsEmpty());
+}
+
+TEST(LearnedCheckTest, OtherHeadsHaveNoSuchMeans) {
+  EXPECT_THAT(DescribeUnlearned(Spec("{multi_class: 3}"), {{"accuracy", 0.1}}, 10'000), IsEmpty());
+}
+
+}  // namespace
+}  // namespace muster::train
