@@ -162,7 +162,7 @@ TEST(MultiClassHeadTest, LabelsAreClasses) {
 TEST(HeadKindTest, EachIsFoundByItsNameAndOthersAreRefused) {
   for (const HeadKind* const kind : HeadKinds()) {
     EXPECT_EQ(FindHeadKind(kind->name()), kind);
-    HeadSpec spec{.kind = std::string(kind->name()), .classes = 3};
+    HeadSpec spec{.kind = std::string(kind->name()), .classes = 3, .vector_size = 2};
     EXPECT_TRUE(Validate(spec).ok()) << kind->name();
     EXPECT_EQ(NewHead(spec)->logits_dimension(), spec.logits_dimension());
   }

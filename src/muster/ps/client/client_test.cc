@@ -201,18 +201,18 @@ TEST_F(ClientTest, AStepIsFourMessagesWithEachServer) {
   ASSERT_TRUE(client.LoadAll({.generation = 1, .step = 5}, In(memory_, variables_)).ok());
   const std::vector<int32_t> rows = {7, 0, 9, 1};
   const Block table = {.variable = 1, .rows = rows};
-  std::vector<float> block(8);
-  const std::vector<float*> no_dense(variables_.size()), blocks = {block.data()};
-  const std::vector<std::span<const float>> no_gradients(variables_.size()), values = {block};
+  std::vector<float> small(3), large(memory_[4].size()), state(4), block(8);
+  const std::vector<float*> dense = {small.data(), nullptr, large.data(), state.data()};
+  const std::vector<float*> blocks = {block.data()};
+  const std::vector<std::span<const float>> gradients = {small, {}, large, {}}, values = {block};
   for (int64_t step = 0; step < 3; ++step) {
     messages.assign(kServers, 0);
-    const auto pulled =
-        client.PullBatch({.generation = 1, .sequence = step, .rows = 1},
-                         {.tables = {&table, 1}, .dense = no_dense, .blocks = blocks});
+    const auto pulled = client.PullBatch({.generation = 1, .sequence = step, .rows = 1},
+                                         {.tables = {&table, 1}, .dense = dense, .blocks = blocks});
     ASSERT_TRUE(pulled.ok()) << pulled.status();
     const auto pushed =
         client.PushBatch({.generation = 1, .sequence = step, .rows = 1},
-                         {.dense = no_gradients, .tables = {&table, 1}, .values = values});
+                         {.dense = gradients, .tables = {&table, 1}, .values = values});
     ASSERT_TRUE(pushed.ok()) << pushed.status();
     EXPECT_THAT(messages, ElementsAre(4, 4, 4));
   }
