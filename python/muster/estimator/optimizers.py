@@ -21,9 +21,6 @@ class Optimizer:
 @dataclass(frozen=True)
 class _Common:
     """The arguments that follow an optimizer's own."""
-docs/security.md|Whoever is
-root on a host can read|A user who is
-root on a host can read
 
     weight_decay: Optional[float] = None
     clipnorm: Optional[float] = None
