@@ -111,7 +111,8 @@ def test_what_models_reach_on_clicks(clicks, muster, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["deepfm", "dcn"])
-def test_tensorflow_reaches_the_same_from_weights_of_its_own(kind, clicks, muster, tmp_path) -> None:
+def test_tensorflow_reaches_no_more_from_weights_of_its_own(kind, clicks, muster, tmp_path) -> None:
+    """From the same weights both take the same steps (above); here each begins as it does by itself."""
     train_csv, test_csv, _ = clicks
     half = tmp_path / "half.csv"
     half.write_text("".join(train_csv.read_text().splitlines(keepends=True)[:50_001]))
@@ -122,7 +123,8 @@ def test_tensorflow_reaches_the_same_from_weights_of_its_own(kind, clicks, muste
         *(sha256(f.read_bytes()).hexdigest() for f in (*files, pathlib.Path(__file__))),
         make=lambda folder: write_tensorflows_auc(folder / "auc", *files),
     )  # fmt: skip
-    assert auc == pytest.approx(float((made / "auc").read_text()), abs=0.006)
+    theirs = float((made / "auc").read_text())
+    assert theirs - 0.006 < auc < theirs + 0.02, (auc, theirs)
 
 
 def auc_of(

@@ -143,7 +143,7 @@ def measured_csv(path: pathlib.Path, count: int, rng: random.Random) -> None:
     """Numbers with all that stands for none, far outside of what they are clipped to."""
     cells = {
         "bought": ["yes", "no"],
-        "income": ["", "?", "-999", "nan", "0", "12.5", "700", "3000", "1e8", "-50"],
+        "income": ["", "?", "-999", "nan", "0", "12.5", "700", "3000", "2e4", "-50"],
         "visits": ["", "-1", "0", "3", "12", "1000"],
         "age": ["0", "18", "64.5"],
         "rooms": ["", "1", "3", "9"],
