@@ -13,7 +13,8 @@ import sys
 import muster.tensorflow as tf
 if sys.argv[2] != "unset":
     tf.compat.v1.logging.set_verbosity(getattr(tf.compat.v1.logging, sys.argv[2]))
-estimator = tf.estimator.LinearClassifier([tf.feature_column.numeric_column("x")], model_dir=sys.argv[1])
+columns = [tf.feature_column.numeric_column("x")]
+estimator = tf.estimator.LinearClassifier(columns, model_dir=sys.argv[1])
 estimator.train(lambda: ({"x": [0.0, 1.0]}, [0, 1]), steps=3)
 """
 
