@@ -126,8 +126,9 @@ def numbers(root: Path) -> str:
         [
             f"| {whole(small)} | {peer.median} → {ours.median} | {seconds(killed)} |",
             "| :---: | :---: | :---: |",
-            "| the examples per CPU second of tf.estimator, for a wide & deep model from TFRecord files "
-            f"at batch 40; {whole(large)} at batch 512 "
+            "| as many examples per CPU second as tf.estimator trains: a wide & deep model from "
+            "TFRecord files in batches of 40 rows. "
+            f"In batches of 512 rows it is {whole(large)} "
             "([how](docs/benchmarks/train-tensorflow.md)) | "
             "a Keras model trained by 3 workers for 500 steps, from the command to the last exit: "
             "MultiWorkerMirroredStrategy, and Muster ([how](docs/benchmarks/keras.md)) | "

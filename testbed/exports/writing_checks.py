@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import warnings
 from typing import Any, Callable
 
 import keras
@@ -205,6 +206,21 @@ def check_a_tuple_as_fit_takes_it(folder: pathlib.Path) -> None:
                        class_weight={1: 4.0})  # fmt: skip
     want = columns["weight"].astype(np.float32) * np.where(columns["clicked"], 4, 1)
     assert np.allclose([row["weight"] for row in _read(folder / "weighed")], want)
+
+
+def check_labels_that_binary_crossentropy_does_not_know(folder: pathlib.Path) -> None:
+    """One warning of a file, of whatever row; labels between 0 and 1 are labels."""
+    export, columns = _export(folder), _columns()
+    columns["clicked"] = np.linspace(0, 1, ROWS)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        muster.keras.write(columns, export, folder / "soft.tfrecord")
+        assert not caught, caught
+        columns["clicked"] = np.arange(ROWS) % 2 + 1
+        muster.keras.write(columns, export, folder / "data.tfrecord")
+    (warning,) = caught
+    assert "row 1 has 2.0, and the loss binary_crossentropy is for labels" in str(warning.message)
+    assert warning.filename == __file__
 
 
 def check_class_weights_train_as_keras_fit_has_them(folder: pathlib.Path) -> None:

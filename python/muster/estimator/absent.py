@@ -19,7 +19,20 @@ MODEL_FN = (
 _TENSORS = "works on tensors of a graph, which there is none of: derive a hook from SessionRunHook"
 _SIGNATURES = "the exported signatures are those of the head"
 
+_UNCHANGED = (
+    "run the program unchanged with its TensorFlow (docs/run.md): muster run --chief -- python "
+    f"{sys.argv[0]}"
+)
+_TREES = (
+    "Muster trains no boosted trees: use xgboost or LightGBM, or DNNClassifier and DNNRegressor, or "
+    f"{_UNCHANGED}"
+)
+
 _INSTEAD = {
+    "BoostedTreesClassifier": _TREES,
+    "BoostedTreesEstimator": _TREES,
+    "BoostedTreesRegressor": _TREES,
+    "KMeans": f"Muster does not cluster: use KMeans of scikit-learn, or {_UNCHANGED}",
     "EstimatorSpec": MODEL_FN,
     "add_metrics": "give the metrics that the head has (docs/metrics.md), or a head of another kind",
     "call_logit_fn": MODEL_FN,

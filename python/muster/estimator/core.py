@@ -37,6 +37,7 @@ from muster.estimator.old_folders import adopting, continuing
 from muster.estimator.predictions import RowReader, always, by_batch, metrics_of
 from muster.estimator.run_config import RunConfig
 from muster.estimator.spec import ModeKeys, warm_start_settings
+from muster.estimator.verbosity import follow_tensorflow
 from muster.model_file import SampleInput
 
 logger = logging.getLogger("muster")
@@ -66,6 +67,7 @@ class Estimator:
     ) -> None:
         if not isinstance(model_fn, CannedModel):
             raise ValueError(f"Estimator: {MODEL_FN}")
+        follow_tensorflow()
         self._model = model_fn
         self._config, self._model_dir = configured(config, model_dir)
         self._params = dict(params or {})

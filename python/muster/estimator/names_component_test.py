@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from muster import estimator
+import muster.estimator.v1
+from muster import estimator, tensorflow
 
 
 @pytest.mark.parametrize("module", ["", "experimental", "export"])
@@ -24,6 +25,15 @@ def test_a_name_is_there_or_says_what_to_use(module) -> None:
             assert re.search(f"has no {name}: .{{10,}}", str(error)), error
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         ours.Nothing
+
+
+def test_what_older_versions_have_says_what_to_use() -> None:
+    for name in ("BoostedTreesClassifier", "BoostedTreesRegressor", "BoostedTreesEstimator"):
+        for module in (estimator, estimator.v1, tensorflow.estimator, tensorflow.compat.v1.estimator):
+            with pytest.raises(AttributeError, match=f"has no {name}: .* use xgboost or LightGBM"):
+                getattr(module, name)
+    with pytest.raises(AttributeError, match="has no KMeans: .* use KMeans of scikit-learn"):
+        estimator.experimental.KMeans
 
 
 @pytest.mark.parametrize("every", [{"every_steps": 3}, {"every_secs": 5.0}])

@@ -143,6 +143,11 @@ _RMS_PROP = (
     "RMSProp of TensorFlow 1 begins with a mean square of 1, Muster's with 0, as Keras's: give "
     "tf.keras.optimizers.RMSprop, or muster.estimator.optimizers.RMSprop"
 )
+# Arguments of newer Keras that change nothing where they are not set, and what to do where they are.
+_UNSET = {
+    "gradient_accumulation_steps": "leave it out, and make batches of as many times the rows",
+    "loss_scale_factor": "leave it out, since Muster computes gradients in float32",
+}
 _SILENT = ("name", "is_legacy_optimizer", "jit_compile", "ema_momentum", "ema_overwrite_frequency")
 
 
@@ -270,11 +275,15 @@ def _options(word: str, config: Mapping[str, Any]) -> Dict[str, Any]:
             raise ValueError("optimizer ftrl: no weight_decay; say l2_regularization_strength")
         if name in _NEUTRAL:
             if name not in _SILENT and value not in (_NEUTRAL[name], None, False, 0):
-                raise ValueError(f"optimizer {word}: Muster does not know {name}={value}")
+                raise ValueError(
+                    f"optimizer {word}: Muster does not know {name}={value}: leave it out"
+                )
         elif name in known and name in _WORDS:
             options[_WORDS[name]] = _value(name, value)
-        else:
-            raise ValueError(f"optimizer {word}: Muster does not know its argument {name}")
+        elif value is not None and value is not False:
+            advice = _UNSET.get(name, f"leave it out, or give {_CLASSES[word].__name__} of "
+                                "muster.estimator.optimizers")
+            raise ValueError(f"optimizer {word}: Muster does not know {name}={value}: {advice}")
     return options
 
 

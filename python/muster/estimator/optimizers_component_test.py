@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+
 import pytest
 
 from muster.estimator import optimizers
+from testbed import keras_checks
 
 
 def make(name: str, *arguments, **options):
@@ -74,3 +78,40 @@ def test_schedules(name, options, entry) -> None:
     rate = getattr(tf.keras.optimizers.schedules, name)(*options)
     found = optimizers.entry(make("Adam", learning_rate=rate), None)
     assert found["adam"]["learning_rate"] == entry
+
+
+NEWEST = """
+import json
+import tensorflow as tf
+from muster.estimator import optimizers
+
+keras = tf.keras.optimizers
+made = {}
+for name in ("Adagrad", "Adam", "AdamW", "Ftrl", "RMSprop", "SGD"):
+    theirs, ours = getattr(keras, name)(0.05), getattr(optimizers, name)(0.05)
+    made[name] = [optimizers.entry(theirs, None), optimizers.entry(ours, None)]
+refused = []
+for given in (
+    keras.Adam(gradient_accumulation_steps=4),
+    keras.Adam(loss_scale_factor=2.0),
+    keras.SGD(use_ema=True),
+):
+    try:
+        optimizers.entry(given, None)
+    except ValueError as error:
+        refused.append(str(error))
+print(json.dumps({"keras": tf.keras.__version__, "made": made, "refused": refused}))
+"""
+
+
+def test_optimizers_of_the_newest_keras() -> None:
+    done = keras_checks.run(os.environ["MUSTER_PYTHON_TENSORFLOW"], "-c", NEWEST)
+    assert done.returncode == 0, done.stderr[-4000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["keras"].startswith("3.")
+    for name, (theirs, ours) in found["made"].items():
+        assert theirs == ours, name
+    steps, scale, ema = found["refused"]
+    assert "gradient_accumulation_steps=4: leave it out, and make batches" in steps
+    assert "loss_scale_factor=2.0: leave it out, since Muster computes" in scale
+    assert "use_ema=True: leave it out" in ema

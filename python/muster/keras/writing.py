@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import warnings
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -15,6 +16,7 @@ from muster.keras import manifest as manifest_lib
 
 _INTS = ("int", "uint", "bool")
 _PIXELS = 255
+_BINARY = ("binary_crossentropy", "BinaryCrossentropy")
 
 Columns = Dict[str, Any]  # by record field: a value for each row
 
@@ -54,6 +56,7 @@ class Writer:
         weight, key = manifest.get("sample_weight"), manifest.get("key")
         self._weight = _column(weight, "sample weight") if weight and for_training else None
         self._key = _column({"decode": None, **key}, "key") if key else None
+        self._binary = manifest["loss"]["name"] in _BINARY and len(self._labels) == 1
         self._class_weight = class_weight
         if class_weight is not None:
             self._check_class_weight()
@@ -169,10 +172,26 @@ class Writer:
                 record.setdefault(column.feature, _feature(column, value))
                 if column in self._labels:
                     labels[column.name] = value
+                    self._check_label(column, value, first + i)
             if self._weight is not None:
                 self._weigh(record, values, labels, i, first + i)
             features = tf.train.Features(feature=record)
             yield tf.train.Example(features=features).SerializeToString()
+
+    def _check_label(self, column: _Column, value: Any, row: int) -> None:
+        """Warns once of labels that binary_crossentropy has no meaning for."""
+        if not self._binary or isinstance(value, bytes) or value.dtype.kind not in "biuf":
+            return
+        outside = (value < 0) | (value > 1)
+        if not outside.any():
+            return
+        self._binary = False
+        warnings.warn(
+            f"column '{column.feature}' (the model's label '{column.name}'): row {row} has "
+            f"{value[outside].reshape(-1)[0]}, and the loss binary_crossentropy is for labels from 0 to "
+            "1: write 0 and 1, or export with sparse_categorical_crossentropy for more classes",
+            stacklevel=5,
+        )
 
     def _weigh(
         self,

@@ -2,7 +2,7 @@
 
 A feature has entries of the model file (docs/spec.md) and encodes its part of a Table as columns of
 a batch stream. Numbers are standardised; a missing number counts as the mean, and where numbers
-were missing in training, a further input says so. Words become a vocabulary or a hash column.
+were missing in training, a further number says so. Words become a vocabulary or a hash column.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from muster.learn import tables
 from muster.learn.tables import Table
 
 MISSING = "(missing)"  # the word for a missing one
+_NO_NUMBER = ["nan"]  # what a stream has for a missing number, and a file may have
 _BLOCK = "x"  # the input of a matrix
 _INDICATORS = 32  # a column of so many words at most is one number for each of them in a network
 _VOCABULARY = 1000  # words; a column of more is hashed
@@ -72,39 +73,31 @@ class Matrix:
 
 @dataclass
 class Number:
-    """A named column of numbers. The model file standardises it."""
+    """A named column of numbers. The model file standardises it and fills missing ones in."""
 
     name: str
     mean: float
     stddev: float
-    flag: Optional[str]  # the input that says whether the number is missing
+    flagged: bool  # whether a further number says that this one is missing
 
     @classmethod
-    def fit(cls, name: str, values: Any, flag: str) -> Number:
+    def fit(cls, name: str, values: Any) -> Number:
         mean, stddev = _moments(values)
-        return cls(name, float(mean), float(stddev), flag if np.isnan(values).any() else None)
+        return cls(name, float(mean), float(stddev), bool(np.isnan(values).any()))
 
     def stream_columns(self) -> List[StreamColumn]:
-        names = [self.name] if self.flag is None else [self.name, self.flag]
-        return [StreamColumn(name, FLOAT) for name in names]
+        return [StreamColumn(self.name, FLOAT)]
 
     def parts(self) -> Parts:
-        inputs: Entries = {self.name: {"type": FLOAT, "default": self.mean}}
-        columns: Entries = {
-            self.name: {"numeric": self.name, "mean": self.mean, "stddev": self.stddev}
-        }
-        if self.flag is not None:
-            inputs[self.flag] = {"type": FLOAT, "default": 0}
-            columns[self.flag] = {"numeric": self.flag}
-        return Parts(inputs, columns, list(columns), list(columns))
+        column: Entries = {"numeric": self.name, "mean": self.mean, "stddev": self.stddev}
+        column["impute"] = self.mean
+        if self.flagged:
+            column["missing_flag"] = True
+        inputs = {self.name: {"type": FLOAT, "missing": _NO_NUMBER}}
+        return Parts(inputs, {self.name: column}, [self.name], [self.name])
 
     def encode(self, values: Any) -> Dict[str, Any]:
-        values = tables.as_numbers(values, self.name)
-        missing = np.isnan(values)
-        out = {self.name: _float32(np.where(missing, self.mean, values))}
-        if self.flag is not None:
-            out[self.flag] = _float32(missing)
-        return out
+        return {self.name: _float32(tables.as_numbers(values, self.name))}
 
 
 @dataclass
@@ -167,7 +160,7 @@ class Features:
             if values.dtype == object:
                 named.append(Words.fit(name, values, free_name(f"{name} (dense)", taken)))
             else:
-                named.append(Number.fit(name, values, free_name(f"{name}_is_missing", taken)))
+                named.append(Number.fit(name, values))
         return cls(None, named)
 
     def stream_columns(self) -> List[StreamColumn]:

@@ -21,6 +21,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 SEED = 7
 ROWS = 400
@@ -185,7 +186,8 @@ def test_a_saved_model_is_one_that_the_program_reads(people, muster, tmp_path) -
 
     X, y, _ = people
     X = X[["town", "age", "income"]]
-    model = package.Classifier(epochs=3).fit(X.dropna(), y[X.dropna().index])
+    assert X["age"].isna().any() and X["town"].isna().any()
+    model = package.Classifier(epochs=3).fit(X, y)
     model.save(tmp_path / "model")
     X.to_csv(tmp_path / "rows.csv", index=False)
     muster.run("predict", "--model-dir", tmp_path / "model", "--data", tmp_path / "rows.csv",
@@ -193,7 +195,7 @@ def test_a_saved_model_is_one_that_the_program_reads(people, muster, tmp_path) -
     with open(tmp_path / "out.csv", newline="") as file:
         got = [float(row["logistic"]) for row in csv.DictReader(file)]
     np.testing.assert_allclose(got, model.predict_proba(X)[:, 1], atol=1e-6)
-    with pytest.raises(FileExistsError):
+    with pytest.raises(FileExistsError, match="exists, .* give the name of a new folder, or remove"):
         model.save(tmp_path / "model")
 
 
@@ -229,6 +231,14 @@ def test_wrong_data_is_named(people) -> None:
         muster.Regressor().fit(X, y)
     with pytest.raises(NotFittedError):  # the failed fit left no model
         model.predict(X)
+
+
+def test_sparse_features_of_a_pipeline(people) -> None:
+    X, y, _ = people
+    towns = X[["town"]].astype(object).fillna("")
+    with pytest.raises(TypeError, match=r"in a Pipeline, OneHotEncoder\(sparse_output=False\)"):
+        make_pipeline(OneHotEncoder(), muster.Classifier(epochs=1)).fit(towns, y)
+    make_pipeline(OneHotEncoder(sparse_output=False), muster.Classifier(epochs=1)).fit(towns, y)
 
 
 def test_verbose_logs_progress(people, caplog) -> None:

@@ -88,7 +88,13 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """
         self._check_fitted()
         path = pathlib.Path(folder)
-        path.mkdir(parents=True)
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            raise FileExistsError(
+                f"save: '{path}' exists, and an old model is not replaced: give the name of a new "
+                "folder, or remove this one first"
+            ) from None
         runs.write_model(self.model_files_, path)
 
     def _labels(self, y: Any, rows: int) -> Labels:

@@ -38,7 +38,8 @@ def read(X: Any, owner: str) -> Table:
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise TypeError(
             f"Sparse data was passed to {owner}, but dense data is required. Use X.toarray() to "
-            "convert it to a dense numpy array."
+            "convert it to a dense numpy array; in a Pipeline, OneHotEncoder(sparse_output=False) and "
+            "ColumnTransformer(..., sparse_threshold=0) give one."
         )
     if hasattr(X, "column_names") and hasattr(X, "schema"):
         names = list(X.column_names)

@@ -200,6 +200,18 @@ def test_rows_without_a_label_are_left_out(muster, tmp_path):
     follow(muster, tmp_path, found["next"])
 
 
+def test_decimal_commas_are_numbers_once_they_are_points(muster, tmp_path):
+    rows = [f"{i % 10},{i % 4};{'yes' if i % 2 else 'no'}" for i in range(60)]
+    (tmp_path / "old.csv").write_text("price;bought\n" + "\n".join(rows) + "\n")
+    init(muster, tmp_path, "old.csv", "--label", "bought")
+    assert "price: string  # text, 20 distinct" in (tmp_path / "model.yaml").read_text()
+    page = (pathlib.Path(__file__).parents[4] / "docs/init.md").read_text()
+    command = next(line for line in page.split("`") if line.startswith("sed -E"))
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    init(muster, tmp_path, "new.csv", "--label", "bought", "--force")
+    assert "price: {type: float" in (tmp_path / "model.yaml").read_text()
+
+
 def test_a_wrong_label_is_named_and_nothing_is_written(muster, tmp_path):
     (tmp_path / "a.csv").write_text("id,Survived,x\n1,0,2\n2,1,3\n")
     out = tmp_path / "model.yaml"
