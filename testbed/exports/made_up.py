@@ -25,8 +25,8 @@ def arguments(export: pathlib.Path, seed: int = 1) -> dict[str, Any]:
     for kind in ("inputs", "labels"):
         for port in manifest[kind]:
             made[f"{kind[:-1]}_{port['name']}"] = _values(port, random)
-    if manifest["sample_weight"]:
-        made["sample_weight"] = np.ones((ROWS, *manifest["sample_weight"]["shape"]), np.float32)
+    weight = manifest["sample_weight"] or {"shape": []}  # of a row, for `train --class-weight`
+    made["sample_weight"] = np.ones((ROWS, *weight["shape"]), np.float32)
     with Session(str(export)) as session:
         ids = session.run("ids", made) if session.has("ids") else {}
     for lookup in manifest["lookups"]:

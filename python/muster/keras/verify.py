@@ -118,9 +118,14 @@ class Session:
         return signature in self._signatures
 
     def run(self, signature: str, arguments: Mapping[str, Any]) -> Dict[str, Any]:
-        """Arguments that the signature does not take are left out."""
+        """Arguments that the signature does not take are left out; a row's weight that is not among
+        them is 1."""
         places = self._signatures[signature]
-        feed = {tensor: arguments[name] for name, tensor in places["inputs"].items()}
+        given = dict(arguments)
+        if "sample_weight" in places["inputs"]:
+            labels = next(value for name, value in given.items() if name.startswith("label_"))
+            given.setdefault("sample_weight", np.ones(len(labels), np.float32))
+        feed = {tensor: given[name] for name, tensor in places["inputs"].items()}
         values: Dict[str, Any] = self._session.run(places["outputs"], feed)
         return values
 

@@ -26,7 +26,7 @@ struct ModelType {
 };
 
 const std::vector<ModelType>& ModelTypes() {
-  static const std::vector<ModelType> types = {
+  static const std::vector<ModelType> kTypes = {
       {.name = "baseline"},
       {.name = "linear", .linear = true},
       {.name = "dnn", .dnn = true},
@@ -36,7 +36,7 @@ const std::vector<ModelType>& ModelTypes() {
       {.name = "dcn", .dnn = true, .cross = true},
       {.name = "two_tower", .towers = true},
   };
-  return types;
+  return kTypes;
 }
 
 optim::OptimizerSpec DefaultOf(std::string_view kind, double learning_rate) {
