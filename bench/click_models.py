@@ -1,9 +1,9 @@
 """Factorization machine, DeepFM and DCN-v2 on one thread, beside PyTorch: speed, and AUC on test rows."""
 
-import json
 from pathlib import Path
 from typing import Any
 
+from bench import deep
 from bench.context import CannotRun, Context
 from bench.measure import interleave, run
 from bench.report import Report, Row
@@ -28,18 +28,6 @@ Adagrad. Both sides read the CPU time of their own process around the last 9 of 
 
 def spec_of(kind: str, batch: int) -> str:
     return click_spec(kind, dimension=DIMENSION, hidden=HIDDEN, batch_size=batch)
-
-
-def ours(context: Context, spec: Path, data: Path, batch: int) -> float:
-    program = context.program("muster_train_benchmark")
-    done = run(
-        [program, f"--benchmark_filter=TrainFromMemory/{batch}/", "--benchmark_format=json"],
-        MUSTER_BENCHMARK_SPEC=str(spec), MUSTER_BENCHMARK_DATA=str(data),
-    )  # fmt: skip
-    found = json.loads(done.output[done.output.index("{") :])["benchmarks"]
-    if len(found) != 1 or found[0].get("error_occurred"):
-        raise CannotRun(f"{program.name}: {found}")
-    return float(found[0]["items_per_second"])
 
 
 def our_auc(context: Context, spec: Path, data: Path, test: Path) -> float:
@@ -85,7 +73,10 @@ def measure(context: Context, name: str) -> Report:
                 return float(result["rate"])
 
             series = interleave(
-                {"ours": lambda s=spec, b=batch: ours(context, s, data, b), "peer": rate_of_peer},
+                {
+                    "ours": lambda s=spec, b=batch: float(deep.ours(context, s, data, b)["rate"]),
+                    "peer": rate_of_peer,
+                },
                 context.rounds,
             )
             report.rows.append(Row(f"{what}, batch {batch}", series["ours"], series["peer"]))
