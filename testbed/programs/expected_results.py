@@ -71,7 +71,10 @@ class Expected:
             return self.call("ids", batch, step, seed)[name].astype("int32")
         if name == "denominator":
             return 0.0
-        return batch[name if name == "sample_weight" else f"{kind}/{rest}"]
+        if name == "sample_weight":
+            rows = len(next(iter(batch.values())))
+            return batch.get(name, np.ones(rows, np.float32))  # 1 a row where the data has none
+        return batch[f"{kind}/{rest}"]
 
     def of(self, batch: dict[str, Any], step: int, seed: int) -> dict[str, Any]:
         return {f"{name}/{key}": value for name in ("step", "evaluate")
