@@ -135,7 +135,7 @@ void Server::Tick(const std::stop_token& stop) {
     state_.SetTime(Now());
     const bool ended = !state_.OnTick().ok();
     if (ended) changed_.notify_all();
-    changed_.wait_for(lock, stop, kWaitAtMost, [] { return false; });
+    tick_.wait_for(lock, stop, kWaitAtMost, [] { return false; });
     std::string awaited = ended ? "" : state_.Awaited();
     if (awaited == said || stop.stop_requested()) continue;
     said = std::move(awaited);
