@@ -53,11 +53,14 @@ std::vector<std::string> FindUnscaled(const model::ModelSpec& model) {
 
 }  // namespace
 
+bool HasLearnedRule(const model::ModelSpec& model) {
+  return !model.exported && (model.head.kind == "binary" || model.head.kind == "regression");
+}
+
 std::string DescribeUnlearned(const model::ModelSpec& model,
                               const std::vector<metrics::NamedValue>& metrics, double rows) {
   const auto label = Find(metrics, "label/mean"), prediction = Find(metrics, "prediction/mean");
-  const bool can_be_checked = model.head.kind == "binary" || model.head.kind == "regression";
-  if (model.exported || !can_be_checked || !label || !prediction || rows < 1) return "";
+  if (!HasLearnedRule(model) || !label || !prediction || rows < 1) return "";
   if (!std::isfinite(*prediction)) return "";  // the loss has said so
   if (!IsFarOff(*prediction - *label, *label, Find(metrics, "mean_squared_error"), rows)) return "";
   std::vector<std::string> advice;

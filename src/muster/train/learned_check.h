@@ -21,6 +21,9 @@ namespace muster::train {
 // Below so many examples a run has not had the time to learn, and is not checked.
 inline constexpr double kCheckedExamples = 10'000;
 
+// Whether DescribeUnlearned has a rule for the model's head; models exported by Keras have none.
+bool HasLearnedRule(const model::ModelSpec& model);
+
 // `metrics` are those of `rows` rows of data that the model should predict. Returns what is wrong,
 // with the lines of the model file to change, or "".
 std::string DescribeUnlearned(const model::ModelSpec& model,

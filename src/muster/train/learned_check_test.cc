@@ -43,6 +43,16 @@ TEST(LearnedCheckTest, AMeanThatIsFarOffIsToldWithTheLinesToWrite) {
                     HasSubstr("optimizer: {adagrad: {learning_rate: 0.05}} in model.dnn")));
 }
 
+// No sample is evaluated at the end of a training that has no rule.
+TEST(LearnedCheckTest, ModelsByKerasAndOtherHeadsHaveNoRule) {
+  EXPECT_TRUE(HasLearnedRule(Spec()));
+  EXPECT_TRUE(HasLearnedRule(Spec("regression")));
+  EXPECT_FALSE(HasLearnedRule(Spec("{multi_class: {classes: 3}}")));
+  model::ModelSpec exported = Spec();
+  exported.exported = std::make_shared<const engine::tensorflow::KerasExport>();
+  EXPECT_FALSE(HasLearnedRule(exported));
+}
+
 TEST(LearnedCheckTest, WhatIsNotCertainIsNotTold) {
   EXPECT_THAT(Describe(0.24, 0.25, 10'240), IsEmpty());
   EXPECT_THAT(Describe(0.24, 0.29, 10'000'000), IsEmpty()) << "certain, and small";

@@ -116,6 +116,7 @@ absl::Status FindNumbers(io::FileSystem& files, const Clock& clock, TrainingRequ
 // No more than that can go wrong: a training that has ended is not made a failure by it.
 void WarnIfUnlearned(const TrainingRequest& request, const TrainAndEvaluateResult& result,
                      Estimator& estimator, const Clock& clock) {
+  if (!HasLearnedRule(estimator.model().spec)) return;
   const TrainSpec& spec = request.train;
   const TrainResult& trained = result.training;
   const auto examples = trained.records ? static_cast<double>(trained.records->trained)
