@@ -1,11 +1,11 @@
 // Members that train with the production Roster on a virtual clock and network. A history is made
 // from a seed: members die at any message, with closed connections or silently (as if the machine
 // vanished); any member may get SIGTERM; members restart, lose connections, cannot reach each other
-// for a while, sleep past the lease, with and without a replacement; the chief, which hosts the
-// roster, dies; and some tasks never come back. A step is a hash of the parts of all ranks, as in
-// train/allreduce/replicated_step.h: a member that has all parts of its own generation applies the
-// step; other members take over the state of the most advanced one. These invariants are checked
-// during a history and at its end:
+// for a while, or sleep past the lease, with and without a replacement; the chief, which hosts the
+// roster, dies; and some tasks never come back. A step is a hash of the parts of all ranks: as in
+// train/allreduce/replicated_step.h, a member that has all parts of its generation applies the
+// step, and other members take over the state of the most advanced one. These invariants are
+// checked during a history and at its end:
 //
 //   generations grow
 //                 a view's number is higher than that of every earlier view, by any host
@@ -45,11 +45,12 @@ class SimulatedMembers : SimulatedWorld {
   std::string Run() {
     for (int task = 0; task < tasks_; ++task) Begin(task, time_.Uniform(0, 3));
     while (violation_.empty() && !Ended()) {
-      if (time_.empty() || time_.now() > kLongest) return "ends: a history does not";
+      if (time_.empty() || time_.now() > kLongest) return "ends: the history does not end";
       time_.RunNext();
       if (faults_.contains(++events_)) MakeFault();
     }
-    if (violation_.empty() && !failed_ && saved_.step != kSteps) Violated("state: the end is lost");
+    if (violation_.empty() && !failed_ && saved_.step != kSteps)
+      Violated("state: the final state is lost");
     return violation_;
   }
 
@@ -206,7 +207,7 @@ class SimulatedMembers : SimulatedWorld {
       const double at = time_.Arrival(each.to * 2);
       time_.At(at, process, [this, process, each] {
         if (process->connection != each.to) return;
-        Take(process, each.message);
+        Handle(process, each.message);
         if (each.close && !process->done) Lost(process);
       });
       if (!each.close) continue;
@@ -265,11 +266,11 @@ class SimulatedMembers : SimulatedWorld {
     process->said = false;
     if (process->connection != 0) SendJoin(process);
   }
-  void Take(const ProcessPtr& process, const Message& message) {
+  void Handle(const ProcessPtr& process, const Message& message) {
     if (process->done) return;
     if (message.leave) {
       process->done = true;
-      if (!chief_ended_) Violated("truth: told that training is over, which it is not");
+      if (!chief_ended_) Violated("truth: a member was told that training is over before it was");
     }
     if (!message.refused.empty()) process->done = true;
     if (message.view && process->joining && process->said) Enter(process, *message.view);
@@ -294,13 +295,13 @@ class SimulatedMembers : SimulatedWorld {
   // Training (train/allreduce/replicated_step.cc).
   void Enter(const ProcessPtr& process, const View& view) {
     if (view.generation <= process->last_generation)
-      Violated("generations grow: a member goes back");
+      Violated("generations grow: a member joined an older one");
     process->last_generation = view.generation;
     process->view = view;
     process->joining = false;
     process->parts.erase(process->parts.begin(), process->parts.lower_bound(view.generation));
     const Member& source = view.members[static_cast<size_t>(view.source())];
-    if (source.step < 0) Violated("state: nobody has one");
+    if (source.step < 0) Violated("state: no member of the view has one");
     if (source.id.task == GetId(process->task)) GiveState(process);
     if (process->state.step >= source.step) return Continue(process);
     AdoptState(process);
@@ -348,7 +349,7 @@ class SimulatedMembers : SimulatedWorld {
     const uint64_t part = SimulatedTraining::GetPart(process->state, rank);
     for (const Member& each : view.members) {
       Send(process, each, [this, key, part, generation = view.generation](const ProcessPtr& to) {
-        to->parts[tamper_.takes_any_generations_parts ? 0 : generation][key] = part;
+        to->parts[tamper_.accepts_parts_of_any_generation ? 0 : generation][key] = part;
         Apply(to);
       });
     }
@@ -357,7 +358,7 @@ class SimulatedMembers : SimulatedWorld {
     if (!process->view) return;
     State& state = process->state;
     const auto& parts =
-        process->parts[tamper_.takes_any_generations_parts ? 0 : process->view->generation];
+        process->parts[tamper_.accepts_parts_of_any_generation ? 0 : process->view->generation];
     uint64_t hash = state.hash;
     for (int rank = 0; rank < process->view->replicas; ++rank) {
       const auto part = parts.find({state.step, rank});

@@ -225,7 +225,7 @@ TEST_F(ClusterReplicasTest, AnEvaluatorThatDoesNotComeIsAWarning) {
   const absl::Status left = chief->Leave();
   EXPECT_TRUE(left.ok()) << left;
   EXPECT_THAT(notes, testing::Contains(AllOf(HasSubstr("warning: waited 0.2 s for evaluator-0"),
-                                             HasSubstr("all is trained and saved"))));
+                                             HasSubstr("the training is complete and saved"))));
 }
 
 TEST_F(ClusterReplicasTest, AChiefWhoseWorkersDoNotComeSaysWhom) {

@@ -21,7 +21,7 @@ inline bool IsLeaving(const std::atomic<bool>* stop, const std::atomic<bool>* le
   return stop != nullptr && leaving != nullptr && *leaving && *stop;
 }
 inline constexpr char kLeftBeforeEvaluation[] =
-    "stopped while the evaluator was at the last checkpoint; all is trained and saved";
+    "stopped while the evaluator was at the last checkpoint; the training is complete and saved";
 
 // The strategy of one training. One owner thread.
 class Strategy : public StateSource {
