@@ -101,7 +101,7 @@ std::string TimeText(double time) {
 
 }  // namespace
 
-std::optional<int64_t> StepOfIndex(std::string_view name) {
+std::optional<int64_t> ParseIndexStep(std::string_view name) {
   constexpr std::string_view kBasename = "model.ckpt-";
   constexpr std::string_view kSuffix = ".index";
   if (!name.starts_with(kBasename) || !name.ends_with(kSuffix)) return std::nullopt;

@@ -58,7 +58,9 @@ class TestRanks {
   }
 
   // Moves a rank's group to the caller, for use on its own thread; it must not outlive this object.
-  std::unique_ptr<Group> Take(int rank) { return std::move(groups_[static_cast<size_t>(rank)]); }
+  std::unique_ptr<Group> ReleaseGroup(int rank) {
+    return std::move(groups_[static_cast<size_t>(rank)]);
+  }
 
   // Closes the rank's sockets, as the other ranks see it when its process dies.
   void Kill(int rank) { groups_[static_cast<size_t>(rank)].reset(); }

@@ -42,7 +42,7 @@ absl::Status CheckpointEvaluator::ReadBest() {
       (*best)->higher_is_better != spec_.best_by.higher_is_better) {
     return absl::OkStatus();
   }
-  if (checkpoint::BestPrefix(*files_, model_dir).ok()) best_ = (*best)->value;
+  if (checkpoint::FindBest(*files_, model_dir).ok()) best_ = (*best)->value;
   return absl::OkStatus();
 }
 

@@ -22,7 +22,7 @@ absl::StatusOr<Found> Newest(io::FileSystem& files, const std::string& model_dir
   const auto latest = checkpoint::FindLatest(files, model_dir);
   if (absl::IsNotFound(latest.status())) return Found();
   MUSTER_RETURN_IF_ERROR(latest.status());
-  const auto step = checkpoint::StepOfIndex(io::Basename(latest->prefix) + ".index");
+  const auto step = checkpoint::ParseIndexStep(io::Basename(latest->prefix) + ".index");
   return Found{latest->prefix, step.value_or(-1), checkpoint::DescribePassedOver(*latest)};
 }
 
@@ -65,8 +65,8 @@ class Evaluator {
 
  private:
   absl::Status Evaluate(const Found& found, bool is_final) {
-    MUSTER_ASSIGN_OR_RETURN(
-        const auto lease, checkpoint::Lease::Take(estimator_.files(), found.prefix, "evaluator-0"));
+    MUSTER_ASSIGN_OR_RETURN(const auto lease, checkpoint::Lease::Acquire(
+                                                  estimator_.files(), found.prefix, "evaluator-0"));
     if (!found.passed_over.empty()) progress_.Warn(found.passed_over);
     estimator_.set_checkpoint(found.prefix);
     return is_final ? evaluations_.Finish(found.step, progress_)

@@ -154,7 +154,7 @@ TEST_F(EvaluatorTest, TheCheckpointThatItReadsIsLeased) {
   EXPECT_THAT(names, Contains("model.ckpt-20.lease-evaluator-0"));
   names = files_->List("model").value();
   for (const std::string& name : names) {
-    EXPECT_EQ(checkpoint::LeasedBy(name), "") << name;
+    EXPECT_EQ(checkpoint::GetLeasedCheckpoint(name), "") << name;
   }
 }
 

@@ -131,7 +131,7 @@ class OddWish : public Replicas {
   bool is_chief() const override { return false; }
   absl::StatusOr<ReplicaGeneration> Join(const StateId&, const absl::Status& why) override {
     if (!why.ok()) return why;
-    chief_ = std::jthread([this, group = ranks_.Take(0)] {
+    chief_ = std::jthread([this, group = ranks_.ReleaseGroup(0)] {
       EXPECT_TRUE(collective::Barrier(*group).ok());
       std::array<int32_t, 12> all{};
       EXPECT_TRUE(collective::AllGather(*group, std::as_bytes(std::span(wish_)),
@@ -141,7 +141,7 @@ class OddWish : public Replicas {
       told_ = collective::Barrier(*group);
     });
     return ReplicaGeneration{
-        .generation = 1, .group = ranks_.Take(1), .states = {{.step = 0}, {.step = 0}}};
+        .generation = 1, .group = ranks_.ReleaseGroup(1), .states = {{.step = 0}, {.step = 0}}};
   }
   absl::Status Leave() override { return absl::OkStatus(); }
   absl::Status told() {

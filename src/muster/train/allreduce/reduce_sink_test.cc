@@ -107,7 +107,7 @@ TEST(ReduceSinkTest, ARankHasNotMoreRowsThanTheTable) {
   });
   EXPECT_EQ(results[0].code(), absl::StatusCode::kDataLoss) << results[0];
   EXPECT_THAT(ToStd(results[0].message()),
-              testing::HasSubstr(StrCat(most + 1, " bytes, of which it can have ", most)));
+              testing::HasSubstr(StrCat(most + 1, " bytes, but a rank has at most ", most)));
   EXPECT_EQ(given.calls, 0);
 }
 

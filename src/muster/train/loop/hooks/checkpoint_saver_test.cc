@@ -129,7 +129,7 @@ TEST_F(CheckpointSaverTest, ATrainingDoesNotBeginAnewOverBrokenCheckpoints) {
   }
   const auto refused = Train("model", Training());
   EXPECT_TRUE(absl::IsDataLoss(refused.status())) << refused.status();
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("no whole checkpoint in model"));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("no intact checkpoint in model"));
 }
 
 TEST_F(CheckpointSaverTest, TheTrainingContinuesWhileASaveWithListenersIsAtWork) {
