@@ -65,7 +65,7 @@ TEST(EvalSpecTest, EachErrorHasItsMessage) {
       {[](EvalSpec* s) {
          s->exporters = {NewFinalExporter("a"), NewFinalExporter("a")};
        },
-       "exporters must have unique names, 'a' is there twice; all exporter names: a, a"},
+       "exporters must have unique names, 'a' appears twice; all exporter names: a, a"},
   });
 }
 

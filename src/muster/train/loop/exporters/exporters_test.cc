@@ -145,7 +145,7 @@ TEST_F(ExporterTest, RefusesNamesAndNumbers) {
   EXPECT_THAT(std::string(ValidateExporters({named("a"), named("")}).message()),
               HasSubstr("cannot have an empty name; all exporter names: a, "));
   EXPECT_THAT(std::string(ValidateExporters({named("a"), named("a")}).message()),
-              HasSubstr("must have unique names, 'a' is there twice"));
+              HasSubstr("must have unique names, 'a' appears twice"));
   EXPECT_THAT(std::string(ValidateExporters({named("a/b")}).message()), HasSubstr("without '/'"));
 }
 
