@@ -81,7 +81,7 @@ class SimulatedMembers : SimulatedWorld {
                 [this, connection] { Closed(connection, "closed its connection"); });
     for (const ProcessPtr& each : processes_) {
       if (each->view)
-        time_.After(time_.Delay(), each, [this, each, process] { Miss(each, *process); });
+        time_.After(time_.Delay(), each, [this, each, process] { OnPeerLost(each, *process); });
     }
   }
   void Restart(int task) {
@@ -113,7 +113,7 @@ class SimulatedMembers : SimulatedWorld {
       case 6:
         LoseLink(process);
         break;
-      default:  // the process sleeps, is given up, and wakes up beside its replacement
+      default:  // the process sleeps, counts as lost, and wakes up beside its replacement
         process->asleep_until = time_.now() + time_.Uniform(1, 40);
         Restart(task);
     }
@@ -144,14 +144,14 @@ class SimulatedMembers : SimulatedWorld {
     const auto peer = static_cast<int>(time_.Below(static_cast<uint64_t>(tasks_)));
     const ProcessPtr other = current_[peer];
     if (other == nullptr || other == process) return;
-    time_.After(time_.Delay(), process, [this, process, other] { Miss(process, *other); });
-    time_.After(time_.Delay(), other, [this, process, other] { Miss(other, *process); });
+    time_.After(time_.Delay(), process, [this, process, other] { OnPeerLost(process, *other); });
+    time_.After(time_.Delay(), other, [this, process, other] { OnPeerLost(other, *process); });
   }
 
   void Stall(const ProcessPtr& process, const ProcessPtr& peer) {
     if (!process->view) return;
     time_.After(kStall, process, [this, process, peer, generation = process->view->generation] {
-      if (process->view && process->view->generation == generation) Miss(process, *peer);
+      if (process->view && process->view->generation == generation) OnPeerLost(process, *peer);
     });
   }
 
@@ -280,7 +280,7 @@ class SimulatedMembers : SimulatedWorld {
     }
   }
   // The member cannot reach a peer of its generation.
-  void Miss(const ProcessPtr& process, const Process& peer) {
+  void OnPeerLost(const ProcessPtr& process, const Process& peer) {
     if (!process->view) return;
     const MemberId id = {GetId(peer.task), peer.incarnation};
     const auto& members = process->view->members;
