@@ -26,7 +26,7 @@ class ModelLeaseTest : public testing::Test {
       clock_.Advance(seconds);
       if (each_look_) each_look_();
     };
-    return ModelLease::Take(*files_, "m", name, clock_, options);
+    return ModelLease::Acquire(*files_, "m", name, clock_, options);
   }
   // Takes the lease as a process of another machine, which does not renew it.
   auto AcquireElsewhere(const WriterName& name = {}) {
@@ -67,7 +67,7 @@ class ModelLeaseTest : public testing::Test {
   std::function<void()> each_look_;  // called while a process waits for a lease
 };
 
-TEST_F(ModelLeaseTest, IsThereWhileItIsHeld) {
+TEST_F(ModelLeaseTest, TheFileExistsWhileTheLeaseIsHeld) {
   {
     const auto lease = Take();
     ASSERT_TRUE(lease.ok()) << lease.status();
@@ -78,7 +78,7 @@ TEST_F(ModelLeaseTest, IsThereWhileItIsHeld) {
   EXPECT_TRUE(absl::IsNotFound(files_->Stat(kBeatPath).status()));
 }
 
-TEST_F(ModelLeaseTest, OfALivingProcessItIsRefusedAndTheProcessNamed) {
+TEST_F(ModelLeaseTest, TheLeaseOfALiveProcessIsRefusedAndTheProcessNamed) {
   const auto lease = Take({.job = "clicks", .task = "chief-0", .incarnation = 3});
   ASSERT_TRUE(lease.ok());
   const auto second = Take({.job = "other", .task = "chief-0", .incarnation = 9});
@@ -89,12 +89,12 @@ TEST_F(ModelLeaseTest, OfALivingProcessItIsRefusedAndTheProcessNamed) {
   EXPECT_TRUE((*lease)->Check().ok());
 }
 
-TEST_F(ModelLeaseTest, OfADeadProcessItIsFree) {
+TEST_F(ModelLeaseTest, TheLeaseOfADeadProcessIsFree) {
   Leave({.job = "other", .task = "chief-0", .incarnation = 90}, Dead());
   EXPECT_TRUE(Take().ok());
 }
 
-TEST_F(ModelLeaseTest, OfAnotherMachineItIsRefusedWithTheFileToRemove) {
+TEST_F(ModelLeaseTest, ALeaseOfAnotherMachineIsRefusedAndItsFileNamed) {
   // The lease has no beat, as an older Muster wrote it.
   Leave({}, Elsewhere());
   const auto lease = Take();
@@ -104,7 +104,7 @@ TEST_F(ModelLeaseTest, OfAnotherMachineItIsRefusedWithTheFileToRemove) {
   EXPECT_THAT(ToStd(lease.status().message()), HasSubstr(StrCat("remove ", kPath)));
 }
 
-TEST_F(ModelLeaseTest, ThatOfAnotherMachineExpiresWhenItStandsStillForAMinute) {
+TEST_F(ModelLeaseTest, ALeaseOfAnotherMachineExpiresIfItIsUnchangedForAMinute) {
   const auto dead = AcquireElsewhere({.job = "first", .task = "chief-0", .incarnation = 3});
   ASSERT_TRUE(dead.ok()) << dead.status();
   const auto lease = Take({.job = "second", .task = "chief-0", .incarnation = 1});
@@ -116,7 +116,7 @@ TEST_F(ModelLeaseTest, ThatOfAnotherMachineExpiresWhenItStandsStillForAMinute) {
   EXPECT_TRUE(absl::IsAborted((*dead)->Check()));
 }
 
-TEST_F(ModelLeaseTest, ABeatKeepsThatOfAnotherMachine) {
+TEST_F(ModelLeaseTest, AHeartbeatRenewsTheLeaseOfAnotherMachine) {
   const auto holder = AcquireElsewhere({.job = "first", .task = "chief-0", .incarnation = 3});
   each_look_ = [this] {
     if (waited() > 57) Beat(StrCat("beat at ", waited()));
@@ -130,14 +130,14 @@ TEST_F(ModelLeaseTest, ABeatKeepsThatOfAnotherMachine) {
 }
 
 // A beat is no reason to wait for a process whose liveness can be checked.
-TEST_F(ModelLeaseTest, ThatOfThisMachineNeverExpiresWhileItsProcessLives) {
+TEST_F(ModelLeaseTest, ALeaseOfThisMachineDoesNotExpireWhileItsProcessLives) {
   const auto lease = Take();
   each_look_ = [] { FAIL() << "it waited"; };
   EXPECT_TRUE(absl::IsFailedPrecondition(Take().status()));
   EXPECT_TRUE((*lease)->Check().ok());
 }
 
-TEST_F(ModelLeaseTest, WhoComesFirstOfTwoThatWaitHasIt) {
+TEST_F(ModelLeaseTest, TheFirstOfTwoWaitingProcessesAcquiresIt) {
   const auto dead = AcquireElsewhere({.job = "first", .task = "chief-0", .incarnation = 1});
   std::unique_ptr<ModelLease> third;
   each_look_ = [&] {
@@ -151,14 +151,14 @@ TEST_F(ModelLeaseTest, WhoComesFirstOfTwoThatWaitHasIt) {
   EXPECT_TRUE(third->Check().ok());
 }
 
-TEST_F(ModelLeaseTest, OneThatIsGivenBackMeanwhileIsTakenAtOnce) {
+TEST_F(ModelLeaseTest, ALeaseThatIsReleasedDuringTheWaitIsAcquiredAtOnce) {
   auto holder = AcquireElsewhere();
   each_look_ = [&] { holder->reset(); };
   EXPECT_TRUE(Take().ok());
   EXPECT_LT(waited(), 2);
 }
 
-TEST_F(ModelLeaseTest, TheWaitEndsWhenItIsToldTo) {
+TEST_F(ModelLeaseTest, AStopRequestEndsTheWait) {
   const auto holder = AcquireElsewhere();
   std::atomic<bool> stop = false;
   each_look_ = [&] { stop = true; };
@@ -169,7 +169,7 @@ TEST_F(ModelLeaseTest, TheWaitEndsWhenItIsToldTo) {
 }
 
 // A beat that exists but cannot be read is an error: it must not be taken for a missing one.
-TEST_F(ModelLeaseTest, ABeatThatCannotBeReadIsAnError) {
+TEST_F(ModelLeaseTest, AnUnreadableHeartbeatIsAnError) {
   const auto holder = AcquireElsewhere();
   ASSERT_TRUE(files_->Remove(kBeatPath).ok());
   ASSERT_TRUE(files_->MakeFolders(kBeatPath).ok());
@@ -177,7 +177,7 @@ TEST_F(ModelLeaseTest, ABeatThatCannotBeReadIsAnError) {
   EXPECT_TRUE((*holder)->Check().ok());
 }
 
-TEST_F(ModelLeaseTest, ItsThreadRenewsItAndLeavesTheLeaseItself) {
+TEST_F(ModelLeaseTest, ItsThreadRewritesTheHeartbeatButNotTheLease) {
   LeaseOptions often;
   often.beat_seconds = 0.001;
   const auto lease = Take({}, often);
@@ -192,7 +192,7 @@ TEST_F(ModelLeaseTest, ItsThreadRenewsItAndLeavesTheLeaseItself) {
   EXPECT_EQ(Read(kPath), own);
 }
 
-TEST_F(ModelLeaseTest, WhoLetItExpireRenamesNothingMore) {
+TEST_F(ModelLeaseTest, AHolderWhoseLeaseExpiredRenamesNothingMore) {
   const auto sleeper = AcquireElsewhere();
   io::FencedFileSystem files(*files_, [&] { return (*sleeper)->Check(); });
   ASSERT_TRUE(io::WriteFileAtomically(files, "m/.checkpoint.tmp-1-1", "old").ok());
@@ -202,11 +202,11 @@ TEST_F(ModelLeaseTest, WhoLetItExpireRenamesNothingMore) {
   EXPECT_TRUE(absl::IsAborted(files.Rename("m/.checkpoint.tmp-1-1", "m/checkpoint")));
 }
 
-TEST_F(ModelLeaseTest, ItsFileIsReadAgainOnlyWhenItIsAnotherOne) {
+TEST_F(ModelLeaseTest, TheFileIsReadAgainOnlyIfItsIdentityChanged) {
   io::FaultFileSystem watched(*files_);
   const auto lease =
-      ModelLease::Take(watched, "m", {.job = "j", .task = "chief-0", .incarnation = 1}, clock_,
-                       {.beat_seconds = 1e6});
+      ModelLease::Acquire(watched, "m", {.job = "j", .task = "chief-0", .incarnation = 1}, clock_,
+                          {.beat_seconds = 1e6});
   ASSERT_TRUE(lease.ok()) << lease.status();
   ASSERT_TRUE((*lease)->CheckIdentity().ok());
   watched.FailNth(io::FileOperation::kRead, 1, absl::UnavailableError("read"));
@@ -230,14 +230,14 @@ TEST_F(ModelLeaseTest, AnEarlierIncarnationOfTheTaskIsFenced) {
   EXPECT_TRUE((*second)->Check().ok());
 }
 
-TEST_F(ModelLeaseTest, WhoWasFencedDoesNotTakeItAwayAtItsEnd) {
+TEST_F(ModelLeaseTest, AFencedHolderDoesNotRemoveTheLease) {
   auto sleeper = *Take({.job = "j", .task = "chief-0", .incarnation = 1});
   const auto second = Take({.job = "j", .task = "chief-0", .incarnation = 2});
   sleeper.reset();
   EXPECT_TRUE((*second)->Check().ok());
 }
 
-TEST_F(ModelLeaseTest, AnIncarnationElsewhereIsFencedTooAndAtOnce) {
+TEST_F(ModelLeaseTest, AnEarlierIncarnationOnAnotherMachineIsFencedAtOnce) {
   for (const std::string more : {"", R"(, "beat_seconds": 10)"}) {
     Leave({.job = "j", .task = "chief-0", .incarnation = 4}, Elsewhere(), more);
     EXPECT_TRUE(Take({.job = "j", .task = "chief-0", .incarnation = 5}).ok());
@@ -245,7 +245,7 @@ TEST_F(ModelLeaseTest, AnIncarnationElsewhereIsFencedTooAndAtOnce) {
   EXPECT_EQ(waited(), 0);
 }
 
-TEST_F(ModelLeaseTest, WhatTheOneBeforeHadNotFinishedIsRemoved) {
+TEST_F(ModelLeaseTest, UnfinishedFilesOfThePreviousHolderAreRemoved) {
   Leave({}, Dead());
   const std::string unfinished = io::TemporaryPath("m/model.ckpt-5.index");
   ASSERT_TRUE(io::WriteFileAtomically(*files_, unfinished, "x").ok());
@@ -253,7 +253,7 @@ TEST_F(ModelLeaseTest, WhatTheOneBeforeHadNotFinishedIsRemoved) {
   EXPECT_TRUE(absl::IsNotFound(files_->Stat(unfinished).status()));
 }
 
-TEST_F(ModelLeaseTest, ATornOneIsFreeAndARemovedOneIsLost) {
+TEST_F(ModelLeaseTest, ADamagedLeaseIsFreeAndARemovedOneIsLost) {
   ASSERT_TRUE(io::WriteFileAtomically(*files_, kPath, "{\"job").ok());
   const auto lease = Take();
   ASSERT_TRUE(lease.ok()) << lease.status();

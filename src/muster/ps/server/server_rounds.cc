@@ -44,7 +44,7 @@ void ServerState::EndRound() {
   if (!std::isfinite(round.loss)) round.finite = 0;
   for (size_t replica = 0; replica < staged_.size(); ++replica) {
     FinishBatch(replica, staged_[replica]->push, round.finite != 0);
-    wishes_[replica].reset();
+    proposals_[replica].reset();
   }
   decided_.reset();
   last_ = round;

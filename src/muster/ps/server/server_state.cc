@@ -32,7 +32,7 @@ void ServerState::Reset() {
   const auto replicas = static_cast<size_t>(spec_.training.replicas);
   positions_.assign(replicas, "");
   sequences_.assign(replicas, 0);
-  wishes_.assign(replicas, std::nullopt);
+  proposals_.assign(replicas, std::nullopt);
   decided_.reset();
   staged_.clear();
   staged_.resize(replicas);
@@ -223,13 +223,13 @@ absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
   // A decision is final: other replicas may already have acted on it.
   if (spec_.training.has_backups() || !spec_.training.synchronous || !lead() || decided_)
     return absl::OkStatus();
-  wishes_[peer->replica] = {.rows = pull.rows, .stop = pull.stop};
+  proposals_[peer->replica] = {.rows = pull.rows, .stop = pull.stop};
   left_at_end_[peer->replica] = pull.left_at_end;
-  Wish all;
-  for (const auto& wish : wishes_) {
-    if (!wish) return absl::OkStatus();
-    all.rows += wish->rows;
-    all.stop = std::max(all.stop, wish->stop);
+  Proposal all;
+  for (const auto& proposal : proposals_) {
+    if (!proposal) return absl::OkStatus();
+    all.rows += proposal->rows;
+    all.stop = std::max(all.stop, proposal->stop);
   }
   decided_ = all;
   return absl::OkStatus();

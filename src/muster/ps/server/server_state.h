@@ -135,7 +135,7 @@ class ServerState {
     std::optional<int64_t> pushed = {};  // the sequence of its last push
     double waits_for_all = -1;           // since when it waits for all others; < 0: it does not
   };
-  struct Wish {
+  struct Proposal {
     uint32_t rows = 0, stop = 0;
   };
   struct Staged {
@@ -219,15 +219,15 @@ class ServerState {
   bool leaving_ = false, held_ = false;  // told to end; the chief has begun to save since
   std::vector<std::optional<Staged>> staged_;  // by replica: the batch that does not count yet
   // Synchronous, for the present round.
-  std::vector<std::optional<Wish>> wishes_;
-  std::optional<Wish> decided_;
+  std::vector<std::optional<Proposal>> proposals_;
+  std::optional<Proposal> decided_;
   Pushed last_;             // the answer to the pushes of the last round
   Word word_;               // on the lead: of step_
   bool unsettled_ = false;  // on the lead: the round that led to step_ is staged, not applied yet
   double rows_ = 0;         // Sum's argument for the last round
   // With backup replicas.
   std::vector<Pushed> answers_;  // by replica: to its last batch
-  uint32_t stop_ = 0;            // the most urgent wish to stop
+  uint32_t stop_ = 0;            // the most urgent request to stop
   std::deque<std::vector<float>> weighted_;
   std::map<uint32_t, collective::SumRows> sums_;  // by variable
   math::RowNumbers numbers_;

@@ -156,7 +156,7 @@ struct Pull {
   int64_t sequence = 0;  // number of the batch that the pull is for
   int64_t step = 0;      // synchronous: the step that all weights must have
   uint32_t rows = 0;     // of the batch; 0: this replica's data has ended
-  uint32_t stop = 0;     // 0, or a wish to stop; greater is more urgent
+  uint32_t stop = 0;     // 0, or a request to stop; greater is more urgent
   std::vector<TableRows> tables = {};
   // With a bound on staleness, to servers other than the lead: how many batches of each replica
   // count, as the lead has reported.
@@ -169,7 +169,7 @@ struct Pull {
 struct Pulled {
   int64_t step = 0;
   uint32_t rows = 0;  // synchronous: of all replicas' batches
-  uint32_t stop = 0;  // the most urgent wish to stop
+  uint32_t stop = 0;  // the most urgent request to stop
   std::span<const float> dense = {};
   std::span<const float> tables = {};  // in the order of the request
   // With a bound on staleness, from the lead: how many batches of each replica count.

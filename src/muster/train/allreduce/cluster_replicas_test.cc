@@ -73,7 +73,7 @@ class ClusterReplicasTest : public testing::Test {
   net::Token key_ = net::Token::Make().value();
 };
 
-TEST_F(ClusterReplicasTest, ComeTogetherWorkAndEnd) {
+TEST_F(ClusterReplicasTest, ReplicasConnectTrainAndEnd) {
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
@@ -93,7 +93,7 @@ TEST_F(ClusterReplicasTest, ComeTogetherWorkAndEnd) {
   }
 }
 
-TEST_F(ClusterReplicasTest, ReplicasOfOneMachineShareMemory) {
+TEST_F(ClusterReplicasTest, ReplicasOnOneMachineUseSharedMemory) {
   const auto shares = [] {
     std::ifstream maps("/proc/self/maps");
     return std::string(std::istreambuf_iterator(maps), {}).find("muster-ring") != std::string::npos;
@@ -112,7 +112,7 @@ TEST_F(ClusterReplicasTest, ReplicasOfOneMachineShareMemory) {
 }
 
 // A process that cannot make shared memory notes this and continues over its ordinary address.
-TEST_F(ClusterReplicasTest, WithoutMemoryToShareTheAddressServes) {
+TEST_F(ClusterReplicasTest, WithoutSharedMemoryReplicasUseTheAddress) {
   const pid_t child = fork();
   if (child == 0) {
     signal(SIGXFSZ, SIG_IGN);
@@ -167,8 +167,8 @@ TEST_F(ClusterReplicasTest, AnotherModelOrKeyIsRefusedByName) {
     const absl::Status locked_out = (*stranger)->Join({.step = -1}, absl::OkStatus()).status();
     EXPECT_EQ(locked_out.code(), absl::StatusCode::kUnauthenticated) << locked_out;
   }
-  // A task with the right key and agreement is admitted. It ends at once, so that the chief may
-  // wait for another.
+  // A task with the right key and agreement is admitted. It ends at once; the chief may then wait
+  // for another one.
   ClusterSpec right = Spec(1, 2);
   right.context.agreement = "model 1";
   EXPECT_TRUE(Open(std::move(right))->Join({.step = -1}, absl::OkStatus()).ok());
@@ -214,7 +214,7 @@ TEST_F(ClusterReplicasTest, TheChiefWaitsForItsEvaluatorAndTheOthersForTheChief)
   EXPECT_TRUE(second->Leave().ok());
 }
 
-TEST_F(ClusterReplicasTest, AnEvaluatorThatDoesNotComeIsAWarning) {
+TEST_F(ClusterReplicasTest, AMissingEvaluatorIsAWarning) {
   ClusterSpec spec = Spec(0, 1);
   spec.evaluator = true;
   spec.context.rendezvous_seconds = 0.2;
@@ -228,7 +228,7 @@ TEST_F(ClusterReplicasTest, AnEvaluatorThatDoesNotComeIsAWarning) {
                                              HasSubstr("the training is complete and saved"))));
 }
 
-TEST_F(ClusterReplicasTest, AChiefWhoseWorkersDoNotComeSaysWhom) {
+TEST_F(ClusterReplicasTest, AChiefNamesItsMissingWorkers) {
   ClusterSpec spec = Spec(0, 2);
   spec.context.rendezvous_seconds = 0.2;
   const absl::Status status = Open(std::move(spec))->Join({.step = 0}, absl::OkStatus()).status();
@@ -236,7 +236,7 @@ TEST_F(ClusterReplicasTest, AChiefWhoseWorkersDoNotComeSaysWhom) {
   EXPECT_THAT(ToStd(status.message()), HasSubstr("waited 0.2 s for worker-0"));
 }
 
-TEST_F(ClusterReplicasTest, AWorkerWithoutAChiefSaysForWhomItWaits) {
+TEST_F(ClusterReplicasTest, AWorkerNamesItsMissingChief) {
   ClusterSpec spec = Spec(1, 2);
   spec.context.rendezvous_seconds = 2;
   std::mutex mutex;
@@ -253,7 +253,7 @@ TEST_F(ClusterReplicasTest, AWorkerWithoutAChiefSaysForWhomItWaits) {
   EXPECT_THAT(notes, testing::Contains(HasSubstr("waiting for the chief at")));
 }
 
-TEST_F(ClusterReplicasTest, AnEvaluatorWithoutAChiefGivesUpAndSaysWhere) {
+TEST_F(ClusterReplicasTest, AnEvaluatorNamesTheAddressOfItsMissingChief) {
   ClusterSpec spec = Spec(0, 1);
   spec.context.self = {job::TaskType::kEvaluator, 0};
   spec.context.rendezvous_seconds = 0.2;
@@ -262,15 +262,15 @@ TEST_F(ClusterReplicasTest, AnEvaluatorWithoutAChiefGivesUpAndSaysWhere) {
   EXPECT_THAT(ToStd(status.message()), AllOf(HasSubstr("for the chief at"), HasSubstr(folder_)));
 }
 
-// worker-1 reaches the chief and not worker-0.
-TEST_F(ClusterReplicasTest, WhoIsNotReachedIsNamedToThoseThatWere) {
+// worker-1 reaches the chief, but not worker-0.
+TEST_F(ClusterReplicasTest, AnUnreachedReplicaIsNamedToTheReachedOnes) {
   std::atomic<bool> stop = false;
   const auto spec_of = [&](int rank) {
     ClusterSpec spec = Spec(rank, 3);
     spec.context.stop = &stop;
     return spec;
   };
-  // worker-0 listens elsewhere than it says, and a stranger sits at its address on this machine.
+  // worker-0 listens at another address than it advertises, where a stranger listens instead.
   ClusterSpec hidden = spec_of(1);
   const std::string path = hidden.tasks[1].address.path;
   hidden.listening = process::Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -362,7 +362,7 @@ class SlowDiskTest : public TrainingTest {
   SystemClock system_clock_;
 };
 
-TEST_F(SlowDiskTest, FencesNobodyAndChangesNoByte) {
+TEST_F(SlowDiskTest, LosesNoReplicaAndChangesNoByte) {
   io::FaultFileSystem fast(*files_), slow(*files_);
   EXPECT_EQ(TrainTogether("fast", fast), kRanks);
   const int64_t syncs = fast.count(io::FileOperation::kSync);
@@ -370,7 +370,7 @@ TEST_F(SlowDiskTest, FencesNobodyAndChangesNoByte) {
   std::atomic<int> stalls = 0;
   const auto stall = [&] {
     ++stalls;
-    // A task that were silent for this long would be taken for dead.
+    // A task that is silent for this long counts as lost.
     const auto until =
         std::chrono::steady_clock::now() + std::chrono::duration<double>(1.5 * kLeaseSeconds);
     std::this_thread::sleep_until(until);
@@ -379,7 +379,7 @@ TEST_F(SlowDiskTest, FencesNobodyAndChangesNoByte) {
   for (const int64_t n : {syncs / 2, syncs}) {
     slow.StallNth(io::FileOperation::kSync, n, stall);
   }
-  EXPECT_EQ(TrainTogether("slow", slow), kRanks) << "somebody was taken for dead";
+  EXPECT_EQ(TrainTogether("slow", slow), kRanks) << "a replica was declared lost";
   EXPECT_EQ(stalls, 2);
   EXPECT_EQ(Weights("slow"), Weights("fast"));
 }

@@ -35,8 +35,8 @@ class TestCluster {
   // The replicas as the rank's next incarnation sees them.
   std::unique_ptr<Replicas> New(int rank);
 
-  // Has the effect of kill -9 on the replica: it sends nothing more. The roster dies with the
-  // chief, which hosts it.
+  // Acts like kill -9 on the replica: it sends nothing more. The roster dies with the chief, which
+  // hosts it.
   void Kill(int rank) {
     const std::lock_guard lock(mutex_);
     Member& member = members_[rank];
@@ -54,7 +54,7 @@ class TestCluster {
     changed_.notify_all();
   }
 
-  // What each rank has sent to the others in the first generation; to be read while no replica
+  // What each rank has sent to the others in the first generation. Read it only while no replica
   // runs.
   const std::vector<net::transport::Traffic>& traffic() const { return traffic_.begin()->second; }
 

@@ -1,5 +1,5 @@
-// Trainings by parameter servers in which a task does not come: each task that waits names the
-// absent one, and when time is up all end with its name.
+// Trainings by parameter servers in which a task is missing: each waiting task names it, and after
+// the timeout all end with an error that names it.
 #include <mutex>
 
 #include "muster/train/parameter_server/ps_training_test_support.h"
@@ -30,7 +30,7 @@ class Notes {
 
 class PsWaitsTest : public PsTrainingTest {
  protected:
-  // Long enough for the tasks that do come.
+  // Long enough for the tasks that are started.
   static constexpr double kSeconds = 8;
 
   // Trains as replica `rank`, alone.
@@ -54,7 +54,7 @@ class PsWaitsTest : public PsTrainingTest {
   }
 };
 
-TEST_F(PsWaitsTest, AMissingReplicaIsNamedByEveryStrategy) {
+TEST_F(PsWaitsTest, AMissingReplicaIsNamedWithEveryStrategy) {
   std::vector<std::jthread> threads;
   for (const bool synchronous : {true, false}) {
     for (const int rank : {0, 1}) {
@@ -78,7 +78,7 @@ TEST_F(PsWaitsTest, AMissingServerIsNamed) {
   ExpectNamed(TrainAlone(servers, shape, 0, &notes), notes, "ps-1");
 }
 
-TEST_F(PsWaitsTest, AServerThatNobodyComesToEndsWithTheirName) {
+TEST_F(PsWaitsTest, AServerNamesAllReplicasIfNoneConnects) {
   const Shape shape = {.rendezvous_seconds = 2};
   TestServers servers(shape, kTestSpec);
   PsCluster cluster = servers.Cluster({job::TaskType::kPs, 0});
@@ -91,7 +91,7 @@ TEST_F(PsWaitsTest, AServerThatNobodyComesToEndsWithTheirName) {
   EXPECT_THAT(notes.all(), Contains("waiting for chief-0, worker-0"));
 }
 
-TEST_F(PsWaitsTest, WhoIsRefusedIsToldWhyAtBothEnds) {
+TEST_F(PsWaitsTest, ARefusalIsReportedByBothTasks) {
   const Shape shape = {};
   TestServers servers(shape, kTestSpec);
   servers.End(0);
