@@ -27,8 +27,8 @@ constexpr double kSecondsForEnded = 10;
 // Sets the data that this replica reads: one shard or, if replicas may leave and join, several.
 absl::Status AssignShards(io::FileSystem& files, TrainingRequest* request) {
   TrainSpec& spec = request->train;
-  if (data::IsBatchStream(spec.input.source))
-    return absl::OkStatus();  // the writer of the stream has chosen its batches
+  // The writer of a stream has already chosen the batches of this replica.
+  if (data::IsBatchStream(spec.input.source)) return absl::OkStatus();
   data::Shard& shard = spec.input.source.shard;
   const int fewest = request->role.min_replicas;
   if (fewest == 0 || spec.replicas == nullptr) {

@@ -123,7 +123,7 @@ class Input::Producer {
     }
   }
 
-  // With scaled inputs, the usual learning rates are not too small.
+  // Each warning also names learning rates that would be too small for scaled inputs.
   void AddScaleWarnings(bool ended, std::vector<std::string>* warnings) {
     for (std::string& warning : scale_->ConsumeWarnings(ended)) {
       for (const std::string& line : slow_parts_) warning += StrCat("; ", line);

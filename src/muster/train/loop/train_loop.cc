@@ -112,7 +112,7 @@ absl::Status TrainLoop::ContinueInNewView() {
   return absl::OkStatus();
 }
 
-// Sets the session's position to this replica's; several replicas know each other's positions.
+// Sets the session's position to that of this replica, which knows those of all replicas.
 absl::Status TrainLoop::FindPosition() {
   if (session_.data.positions.empty()) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(CheckReplicas(session_, strategy_->size()));
