@@ -27,7 +27,7 @@ class TextFields {
     if (text_.empty()) return false;
     *name = Word();
     SkipSpace();
-    failed_ = name->empty() || !Take(':');
+    failed_ = name->empty() || !Consume(':');
     if (failed_) return false;
     SkipSpace();
     if (!text_.empty() && (text_.front() == '"' || text_.front() == '\'')) {
@@ -54,7 +54,7 @@ class TextFields {
     }
   }
 
-  bool Take(char c) {
+  bool Consume(char c) {
     if (text_.empty() || text_.front() != c) return false;
     text_.remove_prefix(1);
     return true;

@@ -20,7 +20,7 @@ constexpr char kBeatPath[] = "m/muster.lease.beat";
 class ModelLeaseTest : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(files_->MakeFolders("m").ok()); }
-  auto Take(const WriterName& name = {}, LeaseOptions options = {}) {
+  auto Acquire(const WriterName& name = {}, LeaseOptions options = {}) {
     options.note = [this](const std::string& text) { notes_ += text + "\n"; };
     options.sleep = [this](double seconds) {
       clock_.Advance(seconds);
@@ -28,13 +28,13 @@ class ModelLeaseTest : public testing::Test {
     };
     return ModelLease::Acquire(*files_, "m", name, clock_, options);
   }
-  // Takes the lease as a process of another machine, which does not renew it.
+  // Acquires the lease as a process of another machine, which does not renew it.
   auto AcquireElsewhere(const WriterName& name = {}) {
     LeaseOptions options;
     options.process = Elsewhere();
     constexpr double kYear = 365.0 * 24 * 3600;
     options.beat_seconds = kYear;
-    return Take(name, options);
+    return Acquire(name, options);
   }
   void Beat(const std::string& text) {
     ASSERT_TRUE(io::WriteFileAtomically(*files_, kBeatPath, text).ok());
@@ -69,7 +69,7 @@ class ModelLeaseTest : public testing::Test {
 
 TEST_F(ModelLeaseTest, TheFileExistsWhileTheLeaseIsHeld) {
   {
-    const auto lease = Take();
+    const auto lease = Acquire();
     ASSERT_TRUE(lease.ok()) << lease.status();
     EXPECT_TRUE((*lease)->Check().ok());
     EXPECT_TRUE(files_->Stat(kPath).ok());
@@ -79,9 +79,9 @@ TEST_F(ModelLeaseTest, TheFileExistsWhileTheLeaseIsHeld) {
 }
 
 TEST_F(ModelLeaseTest, TheLeaseOfALiveProcessIsRefusedAndTheProcessNamed) {
-  const auto lease = Take({.job = "clicks", .task = "chief-0", .incarnation = 3});
+  const auto lease = Acquire({.job = "clicks", .task = "chief-0", .incarnation = 3});
   ASSERT_TRUE(lease.ok());
-  const auto second = Take({.job = "other", .task = "chief-0", .incarnation = 9});
+  const auto second = Acquire({.job = "other", .task = "chief-0", .incarnation = 9});
   EXPECT_TRUE(absl::IsFailedPrecondition(second.status()));
   EXPECT_THAT(ToStd(second.status().message()),
               HasSubstr(StrCat("chief-0 of job 'clicks' (incarnation 3), process ", getpid())));
@@ -91,13 +91,13 @@ TEST_F(ModelLeaseTest, TheLeaseOfALiveProcessIsRefusedAndTheProcessNamed) {
 
 TEST_F(ModelLeaseTest, TheLeaseOfADeadProcessIsFree) {
   Leave({.job = "other", .task = "chief-0", .incarnation = 90}, Dead());
-  EXPECT_TRUE(Take().ok());
+  EXPECT_TRUE(Acquire().ok());
 }
 
 TEST_F(ModelLeaseTest, ALeaseOfAnotherMachineIsRefusedAndItsFileNamed) {
-  // The lease has no beat, as an older Muster wrote it.
+  // The lease has no heartbeat, as an older Muster wrote it.
   Leave({}, Elsewhere());
-  const auto lease = Take();
+  const auto lease = Acquire();
   EXPECT_TRUE(absl::IsFailedPrecondition(lease.status()));
   EXPECT_EQ(waited(), 0);
   EXPECT_THAT(ToStd(lease.status().message()), HasSubstr("on host node7"));
@@ -107,7 +107,7 @@ TEST_F(ModelLeaseTest, ALeaseOfAnotherMachineIsRefusedAndItsFileNamed) {
 TEST_F(ModelLeaseTest, ALeaseOfAnotherMachineExpiresIfItIsUnchangedForAMinute) {
   const auto dead = AcquireElsewhere({.job = "first", .task = "chief-0", .incarnation = 3});
   ASSERT_TRUE(dead.ok()) << dead.status();
-  const auto lease = Take({.job = "second", .task = "chief-0", .incarnation = 1});
+  const auto lease = Acquire({.job = "second", .task = "chief-0", .incarnation = 1});
   ASSERT_TRUE(lease.ok()) << lease.status();
   EXPECT_GE(waited(), 60);
   EXPECT_LT(waited(), 62);
@@ -121,7 +121,7 @@ TEST_F(ModelLeaseTest, AHeartbeatRenewsTheLeaseOfAnotherMachine) {
   each_look_ = [this] {
     if (waited() > 57) Beat(StrCat("beat at ", waited()));
   };
-  const auto refused = Take();
+  const auto refused = Acquire();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
   EXPECT_THAT(ToStd(refused.status().message()), HasSubstr("chief-0 of job 'first'"));
   EXPECT_THAT(ToStd(refused.status().message()), HasSubstr("which renews its lease"));
@@ -129,11 +129,11 @@ TEST_F(ModelLeaseTest, AHeartbeatRenewsTheLeaseOfAnotherMachine) {
   EXPECT_TRUE((*holder)->Check().ok());
 }
 
-// A beat is no reason to wait for a process whose liveness can be checked.
+// No wait for a heartbeat is needed if the liveness of the process can be checked.
 TEST_F(ModelLeaseTest, ALeaseOfThisMachineDoesNotExpireWhileItsProcessLives) {
-  const auto lease = Take();
-  each_look_ = [] { FAIL() << "it waited"; };
-  EXPECT_TRUE(absl::IsFailedPrecondition(Take().status()));
+  const auto lease = Acquire();
+  each_look_ = [] { FAIL() << "the process waited"; };
+  EXPECT_TRUE(absl::IsFailedPrecondition(Acquire().status()));
   EXPECT_TRUE((*lease)->Check().ok());
 }
 
@@ -145,7 +145,7 @@ TEST_F(ModelLeaseTest, TheFirstOfTwoWaitingProcessesAcquiresIt) {
     ASSERT_TRUE(files_->Remove(kPath).ok());
     third = *AcquireElsewhere({.job = "third", .task = "chief-0", .incarnation = 1});
   };
-  const auto refused = Take({.job = "second", .task = "chief-0", .incarnation = 1});
+  const auto refused = Acquire({.job = "second", .task = "chief-0", .incarnation = 1});
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
   EXPECT_THAT(ToStd(refused.status().message()), HasSubstr("of job 'third'"));
   EXPECT_TRUE(third->Check().ok());
@@ -154,7 +154,7 @@ TEST_F(ModelLeaseTest, TheFirstOfTwoWaitingProcessesAcquiresIt) {
 TEST_F(ModelLeaseTest, ALeaseThatIsReleasedDuringTheWaitIsAcquiredAtOnce) {
   auto holder = AcquireElsewhere();
   each_look_ = [&] { holder->reset(); };
-  EXPECT_TRUE(Take().ok());
+  EXPECT_TRUE(Acquire().ok());
   EXPECT_LT(waited(), 2);
 }
 
@@ -164,23 +164,23 @@ TEST_F(ModelLeaseTest, AStopRequestEndsTheWait) {
   each_look_ = [&] { stop = true; };
   LeaseOptions options;
   options.stop = &stop;
-  EXPECT_EQ(Take({}, options).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(Acquire({}, options).status().code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE((*holder)->Check().ok());
 }
 
-// A beat that exists but cannot be read is an error: it must not be taken for a missing one.
+// A heartbeat that exists but cannot be read must not count as missing.
 TEST_F(ModelLeaseTest, AnUnreadableHeartbeatIsAnError) {
   const auto holder = AcquireElsewhere();
   ASSERT_TRUE(files_->Remove(kBeatPath).ok());
   ASSERT_TRUE(files_->MakeFolders(kBeatPath).ok());
-  EXPECT_FALSE(Take().ok());
+  EXPECT_FALSE(Acquire().ok());
   EXPECT_TRUE((*holder)->Check().ok());
 }
 
 TEST_F(ModelLeaseTest, ItsThreadRewritesTheHeartbeatButNotTheLease) {
   LeaseOptions often;
   often.beat_seconds = 0.001;
-  const auto lease = Take({}, often);
+  const auto lease = Acquire({}, often);
   ASSERT_TRUE(lease.ok()) << lease.status();
   const std::string own = Read(kPath);
   std::string before = Read(kBeatPath);
@@ -196,7 +196,7 @@ TEST_F(ModelLeaseTest, AHolderWhoseLeaseExpiredRenamesNothingMore) {
   const auto sleeper = AcquireElsewhere();
   io::FencedFileSystem files(*files_, [&] { return (*sleeper)->Check(); });
   ASSERT_TRUE(io::WriteFileAtomically(files, "m/.checkpoint.tmp-1-1", "old").ok());
-  const auto lease = Take();
+  const auto lease = Acquire();
   ASSERT_TRUE(lease.ok()) << lease.status();
   EXPECT_TRUE(absl::IsNotFound(files_->Stat("m/.checkpoint.tmp-1-1").status()));
   EXPECT_TRUE(absl::IsAborted(files.Rename("m/.checkpoint.tmp-1-1", "m/checkpoint")));
@@ -210,19 +210,19 @@ TEST_F(ModelLeaseTest, TheFileIsReadAgainOnlyIfItsIdentityChanged) {
   ASSERT_TRUE(lease.ok()) << lease.status();
   ASSERT_TRUE((*lease)->CheckIdentity().ok());
   watched.FailNth(io::FileOperation::kRead, 1, absl::UnavailableError("read"));
-  EXPECT_TRUE((*lease)->CheckIdentity().ok()) << "it was read";
-  const auto second = Take({.job = "j", .task = "chief-0", .incarnation = 2});
+  EXPECT_TRUE((*lease)->CheckIdentity().ok()) << "the file was read";
+  const auto second = Acquire({.job = "j", .task = "chief-0", .incarnation = 2});
   ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_TRUE(absl::IsUnavailable((*lease)->CheckIdentity())) << "it was not read";
+  EXPECT_TRUE(absl::IsUnavailable((*lease)->CheckIdentity())) << "the file was not read";
   EXPECT_TRUE(absl::IsAborted((*lease)->CheckIdentity()));
 }
 
 TEST_F(ModelLeaseTest, AnEarlierIncarnationOfTheTaskIsFenced) {
-  const auto sleeper = Take({.job = "j", .task = "chief-0", .incarnation = 1});
+  const auto sleeper = Acquire({.job = "j", .task = "chief-0", .incarnation = 1});
   ASSERT_TRUE(sleeper.ok());
-  EXPECT_FALSE(Take({.job = "j", .task = "chief-0", .incarnation = 1}).ok());
-  EXPECT_FALSE(Take({.job = "j", .task = "worker-0", .incarnation = 2}).ok());
-  const auto second = Take({.job = "j", .task = "chief-0", .incarnation = 2});
+  EXPECT_FALSE(Acquire({.job = "j", .task = "chief-0", .incarnation = 1}).ok());
+  EXPECT_FALSE(Acquire({.job = "j", .task = "worker-0", .incarnation = 2}).ok());
+  const auto second = Acquire({.job = "j", .task = "chief-0", .incarnation = 2});
   ASSERT_TRUE(second.ok()) << second.status();
   const absl::Status fenced = (*sleeper)->Check();
   EXPECT_TRUE(absl::IsAborted(fenced));
@@ -231,8 +231,8 @@ TEST_F(ModelLeaseTest, AnEarlierIncarnationOfTheTaskIsFenced) {
 }
 
 TEST_F(ModelLeaseTest, AFencedHolderDoesNotRemoveTheLease) {
-  auto sleeper = *Take({.job = "j", .task = "chief-0", .incarnation = 1});
-  const auto second = Take({.job = "j", .task = "chief-0", .incarnation = 2});
+  auto sleeper = *Acquire({.job = "j", .task = "chief-0", .incarnation = 1});
+  const auto second = Acquire({.job = "j", .task = "chief-0", .incarnation = 2});
   sleeper.reset();
   EXPECT_TRUE((*second)->Check().ok());
 }
@@ -240,7 +240,7 @@ TEST_F(ModelLeaseTest, AFencedHolderDoesNotRemoveTheLease) {
 TEST_F(ModelLeaseTest, AnEarlierIncarnationOnAnotherMachineIsFencedAtOnce) {
   for (const std::string more : {"", R"(, "beat_seconds": 10)"}) {
     Leave({.job = "j", .task = "chief-0", .incarnation = 4}, Elsewhere(), more);
-    EXPECT_TRUE(Take({.job = "j", .task = "chief-0", .incarnation = 5}).ok());
+    EXPECT_TRUE(Acquire({.job = "j", .task = "chief-0", .incarnation = 5}).ok());
   }
   EXPECT_EQ(waited(), 0);
 }
@@ -249,13 +249,13 @@ TEST_F(ModelLeaseTest, UnfinishedFilesOfThePreviousHolderAreRemoved) {
   Leave({}, Dead());
   const std::string unfinished = io::TemporaryPath("m/model.ckpt-5.index");
   ASSERT_TRUE(io::WriteFileAtomically(*files_, unfinished, "x").ok());
-  ASSERT_TRUE(Take().ok());
+  ASSERT_TRUE(Acquire().ok());
   EXPECT_TRUE(absl::IsNotFound(files_->Stat(unfinished).status()));
 }
 
 TEST_F(ModelLeaseTest, ADamagedLeaseIsFreeAndARemovedOneIsLost) {
   ASSERT_TRUE(io::WriteFileAtomically(*files_, kPath, "{\"job").ok());
-  const auto lease = Take();
+  const auto lease = Acquire();
   ASSERT_TRUE(lease.ok()) << lease.status();
   ASSERT_TRUE(files_->Remove(kPath).ok());
   const absl::Status lost = (*lease)->Check();

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 class Notes {
  public:
-  std::function<void(const std::string&)> Taker() {
+  std::function<void(const std::string&)> MakeNote() {
     return [this](const std::string& text) {
       const std::lock_guard lock(mutex_);
       notes_.push_back(text);
@@ -39,7 +39,7 @@ class PsWaitsTest : public PsTrainingTest {
                                        : job::TaskId{job::TaskType::kWorker, rank - 1};
     PsCluster cluster = servers.Cluster(self);
     cluster.replica = rank;
-    cluster.context.note = notes->Taker();
+    cluster.context.note = notes->MakeNote();
     TrainSpec spec = Training();
     spec.input.source.shard = {
         .index = rank, .count = shape.replicas, .by = data::ShardBy::kRecord};
@@ -83,7 +83,7 @@ TEST_F(PsWaitsTest, AServerNamesAllReplicasIfNoneConnects) {
   TestServers servers(shape, kTestSpec);
   PsCluster cluster = servers.Cluster({job::TaskType::kPs, 0});
   Notes notes;
-  cluster.context.note = notes.Taker();
+  cluster.context.note = notes.MakeNote();
   servers.End(0);
   const absl::Status status = ServeParameters(servers.model(), cluster, servers.key());
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
@@ -98,7 +98,7 @@ TEST_F(PsWaitsTest, ARefusalIsReportedByBothTasks) {
   Notes at_server;
   PsCluster ps = servers.Cluster({job::TaskType::kPs, 0});
   ps.context.agreement = "epochs=5";
-  ps.context.note = at_server.Taker();
+  ps.context.note = at_server.MakeNote();
   const auto server = StartParameterServer(servers.model(), ps, servers.key());
   ASSERT_TRUE(server.ok()) << server.status();
   PsCluster worker = servers.Cluster({job::TaskType::kWorker, 0});
