@@ -64,7 +64,7 @@ class TestRanks {
 
   // Closes the rank's sockets, as the other ranks see it when its process dies.
   void Kill(int rank) { groups_[static_cast<size_t>(rank)].reset(); }
-  // What the rank has sent; read it only while no rank runs.
+  // The traffic that the rank has sent; read it only while no rank runs.
   const Traffic& traffic(int rank) const { return traffic_[static_cast<size_t>(rank)]; }
   Interrupt& interrupt(int rank) { return *interrupts_[static_cast<size_t>(rank)]; }
 

@@ -45,7 +45,7 @@ class SimulatedWorld : protected SimulatedHistory {
     bool joining = true, said = false;
     bool finishing = false;  // the chief has all steps
     std::optional<View> view = {};
-    // What peers sent, by generation, also of generations that this process does not know yet.
+    // The states that peers have sent, by generation; some may be newer than this process knows.
     std::map<int64_t, State> given = {};
     std::map<int64_t, std::map<std::pair<int64_t, int>, uint64_t>> parts = {};
   };

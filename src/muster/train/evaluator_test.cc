@@ -180,7 +180,7 @@ TEST_F(EvaluatorTest, TheBestExportIsNotLostIfTheEvaluatorIsKilled) {
   EXPECT_FALSE(Run().ok());
   EXPECT_EQ(Exports("best").size(), 1u);
   EXPECT_FALSE(files_->Stat("model/eval").ok()) << "a later run would think this evaluation done";
-  // The same with the failure before the export.
+  // The same must hold if the failure comes before the export.
   ASSERT_TRUE(files_->RemoveAll("model/export").ok());
   std::swap(eval_.exporters[0], eval_.exporters[1]);
   EXPECT_FALSE(Run().ok());

@@ -57,7 +57,7 @@ class ServerWeights {
     std::vector<float> weights;
     std::vector<std::vector<float>> slots;
     std::vector<float*> slot_pointers;
-    // For a table that grows, instead of the vectors.
+    // Used instead of the vectors if the table grows.
     std::unique_ptr<tables::DynamicTable> dynamic_table;
     std::vector<float>& Of(int slot) {
       return slot < 0 ? weights : slots[static_cast<size_t>(slot)];

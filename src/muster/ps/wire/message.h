@@ -142,7 +142,7 @@ struct TableRows {
   std::span<const float> values = {};
 };
 
-// What replicas forward from the lead to all other servers: how the round that led to a step is
+// The lead's word, which replicas forward to all other servers: how the round that led to a step is
 // applied.
 struct Word {
   // With backup replicas: the batches of the round, by replica: the batch's sequence; -1: none.

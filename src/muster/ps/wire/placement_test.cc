@@ -28,7 +28,7 @@ TEST(PlacementTest, EveryElementIsOnExactlyOneServer) {
         std::vector<float> part(static_cast<size_t>(placement.part(variable, server).elements()));
         elements += static_cast<int64_t>(part.size());
         placement.Cut(variable, server, whole.data(), 0, part);
-        // In two pieces, with the cut inside a row.
+        // Copies two pieces, with the cut inside a row.
         const size_t middle = part.size() / 2;
         placement.Paste(variable, server, std::span(part).first(middle), 0, back.data());
         placement.Paste(variable, server, std::span(part).subspan(middle),

@@ -79,7 +79,7 @@ TEST_F(ReplicaStateTest, AStateOfAnotherStepThanAnnouncedIsRefused) {
   ExpectRefused([](auto* header) { header->step = -1; }, "step -1");
 }
 
-// Also receivers that get the state from another receiver.
+// This includes receivers that get the state from another receiver.
 TEST_F(ReplicaStateTest, AllReceiversGetTheOwnersState) {
   const std::vector<int> chain = {2, 0, 3};
   TestRanks ranks(4);

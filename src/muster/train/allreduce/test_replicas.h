@@ -54,7 +54,7 @@ class TestCluster {
     changed_.notify_all();
   }
 
-  // What each rank has sent to the others in the first generation. Read it only while no replica
+  // The traffic of each rank to the others in the first generation. Read it only while no replica
   // runs.
   const std::vector<net::transport::Traffic>& traffic() const { return traffic_.begin()->second; }
 

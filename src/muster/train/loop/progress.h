@@ -22,7 +22,7 @@ struct ProgressState {
   uint64_t examples = 0;    // since the start of this run
   double loss = 0;          // mean since the last report
   bool has_loss = false;
-  // Of the epoch so far, by the names that the model gives them.
+  // The metrics of the epoch so far, by the names that the model gives them.
   std::vector<std::pair<std::string, double>> metrics = {};
   // The rates of replicas that do the steps together.
   std::vector<ReplicaRates::Rate> replicas = {};

@@ -23,7 +23,7 @@ struct RunConfig {
   // bf16 needs AMX: Estimator::Create fails without it.
   engine::Precision precision = engine::Precision::kFloat32;            // of training
   engine::Precision inference_precision = engine::Precision::kFloat32;  // of evaluate and predict
-  // Where TensorFlow is, for exported Keras models; "": see engine/tensorflow/find_tensorflow.h.
+  // TensorFlow's folder, for exported Keras models; "": see engine/tensorflow/find_tensorflow.h.
   std::string tensorflow = {};
   // Checkpoints are saved by steps or by time, not both; save_checkpoints_secs is 600 if neither is
   // given. If the given one is 0: only at the start and the end.
