@@ -69,7 +69,7 @@ absl::Status ForwardPass::Freeze() { return engine_->Freeze(variables_->views())
 absl::Status ForwardPass::Run(const features::FeatureBatch& batch, engine::Forward* out) {
   if (dynamic_tables_ == nullptr) return engine_->Predict(variables_->views(), batch, out);
   MUSTER_ASSIGN_OR_RETURN(const features::FeatureBatch* const renumbered,
-                          dynamic_tables_->Take(batch));
+                          dynamic_tables_->Renumber(batch));
   return engine_->Predict(dynamic_tables_->views(), *renumbered, out);
 }
 

@@ -35,7 +35,7 @@ std::string Describe(double label, double prediction, double rows) {
   return DescribeUnlearned(Spec(), {{"label/mean", label}, {"prediction/mean", prediction}}, rows);
 }
 
-TEST(LearnedCheckTest, AMeanThatIsFarOffIsToldWithTheLinesToWrite) {
+TEST(LearnedCheckTest, AMeanThatIsFarOffIsReportedWithLinesForTheModelFile) {
   EXPECT_THAT(Describe(0.24, 0.61, 10'240),
               AllOf(HasSubstr("predictions is 0.61 and that of the labels 0.24 (10240 rows)"),
                     HasSubstr("gain: {numeric: \"gain\", normalize: auto} in columns"),
@@ -53,10 +53,10 @@ TEST(LearnedCheckTest, ModelsByKerasAndOtherHeadsHaveNoRule) {
   EXPECT_FALSE(HasLearnedRule(exported));
 }
 
-TEST(LearnedCheckTest, WhatIsNotCertainIsNotTold) {
+TEST(LearnedCheckTest, AnInsignificantDifferenceIsNotReported) {
   EXPECT_THAT(Describe(0.24, 0.25, 10'240), IsEmpty());
-  EXPECT_THAT(Describe(0.24, 0.29, 10'000'000), IsEmpty()) << "certain, and small";
-  EXPECT_THAT(Describe(0.24, 0.31, 500), IsEmpty()) << "large, and by chance";
+  EXPECT_THAT(Describe(0.24, 0.29, 10'000'000), IsEmpty()) << "significant, but small";
+  EXPECT_THAT(Describe(0.24, 0.31, 500), IsEmpty()) << "large, but by chance";
   EXPECT_THAT(Describe(0.24, 0.31, 10'000), HasSubstr("0.31"));
   // A quarter of the rarer class, whichever that is.
   EXPECT_THAT(Describe(0.01, 0.012, 1'000'000), IsEmpty());
@@ -77,7 +77,7 @@ TEST(LearnedCheckTest, ARegressionIsJudgedByItsSquaredError) {
   EXPECT_THAT(describe(1946, 100), IsEmpty());
 }
 
-TEST(LearnedCheckTest, OtherHeadsHaveNoSuchMeans) {
+TEST(LearnedCheckTest, OtherHeadsAreNotChecked) {
   EXPECT_THAT(DescribeUnlearned(Spec("{multi_class: 3}"), {{"accuracy", 0.1}}, 10'000), IsEmpty());
 }
 

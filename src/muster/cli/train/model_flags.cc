@@ -151,7 +151,7 @@ void AddFallBackFlag(CLI::App& verb, TrainedModelFlags* flags) {
 
 absl::Status ResolveBest(io::FileSystem& files, TrainedModelFlags* flags) {
   if (flags->checkpoint != "best") return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(flags->checkpoint, checkpoint::BestPrefix(files, flags->run.model_dir));
+  MUSTER_ASSIGN_OR_RETURN(flags->checkpoint, checkpoint::FindBest(files, flags->run.model_dir));
   return absl::OkStatus();
 }
 
@@ -213,7 +213,7 @@ std::unique_ptr<checkpoint::Lease> LeaseOn(io::FileSystem& files, const TrainedM
     if (!found.ok()) return nullptr;
     // Others are not removed by a training.
     if (!io::Basename(*found).starts_with("model.ckpt-")) return nullptr;
-    auto lease = checkpoint::Lease::Take(files, *found, holder);
+    auto lease = checkpoint::Lease::Acquire(files, *found, holder);
     if (lease.ok()) {
       *prefix = *found;
       return *std::move(lease);
