@@ -1,4 +1,4 @@
-// Every layer's backward against central differences of its forward.
+// Compares every layer's backward pass with central differences of its forward pass.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@ std::unique_ptr<Engine> Finished(GraphBuilder&& graph, Node logits, int threads 
   return *std::move(engine);
 }
 
-// Labels that a head of this kind learns from.
+// Gives the batch labels that a head of this kind can learn from.
 void GiveLabels(const HeadSpec& head, features::FeatureBatch* batch) {
   RandomStream random(20261121, RandomPurpose::kSampleData, 3);
   batch->labels.clear();
@@ -37,7 +37,7 @@ void GiveLabels(const HeadSpec& head, features::FeatureBatch* batch) {
   }
 }
 
-// Adds up to one logit.
+// Adds a dense layer with a single logit.
 Node Logits(GraphBuilder& graph, Node node) {
   return graph.Dense(node, {.name = "logits", .units = 1});
 }
@@ -125,7 +125,8 @@ TEST(GradientTest, Linear) {
       RandomBatch({.rows = 12, .dense_widths = {1, 3}, .one_per_row_lists = 1, .list_lists = 1}));
 }
 
-// Through a linear and a dense layer of as many units as the head has logits, weighted rows.
+// Gradients go through a linear and a dense layer with as many units as the head has logits; rows
+// are weighted.
 TEST(GradientTest, EveryHead) {
   const HeadSpec heads[] = {
       {.kind = "binary"},
@@ -163,7 +164,7 @@ TEST(GradientTest, EveryHead) {
 
 TEST(GradientTest, BatchNorm) {
   GraphBuilder graph;
-  // A bias would have no gradient: the mean takes it away.
+  // No bias: its gradient would be 0, since the mean is subtracted.
   Node x = graph.Dense(graph.DenseInput(0, 3), {.name = "a", .units = 4, .bias = false});
   x = graph.BatchNorm(x, {.name = "norm"});
   const auto engine =
@@ -225,7 +226,8 @@ TEST(GradientTest, NestedConcat) {
   CheckGradients(*engine, RandomBatch({.rows = 9, .dense_widths = {3, 2}, .one_per_row_lists = 1}));
 }
 
-// Fields that the machine alone reads, and one that a dense layer made of numbers.
+// The fields are those that only the machine reads, and one that a dense layer computes from
+// numbers.
 TEST(GradientTest, FactorizationMachine) {
   for (const int threads : {1, 3}) {
     GraphBuilder graph;
@@ -247,7 +249,7 @@ TEST(GradientTest, FactorizationMachine) {
   }
 }
 
-// The machine's value by the sum over pairs, which is what it stands for.
+// Compares the machine's value with the sum over pairs.
 TEST(FactorizationMachineTest, IsTheSumOverPairs) {
   GraphBuilder graph;
   std::vector<Node> fields = {graph.DenseInput(0, 3), graph.DenseInput(1, 3),
@@ -315,7 +317,7 @@ TEST(GradientTest, CrossNetwork) {
   }
 }
 
-// Two towers, each row compared with all others of the batch, weighted by rewards.
+// Two towers: each row is compared with all others of the batch, weighted by rewards.
 TEST(GradientTest, InBatchSoftmax) {
   for (const int threads : {1, 3}) {
     for (const bool corrected : {false, true}) {
@@ -332,7 +334,8 @@ TEST(GradientTest, InBatchSoftmax) {
                                              .rows = 5,
                                              .dimension = 4,
                                              .initializer = kNormal});
-        // A bias of all items would have no gradient: it changes all scores of a query alike.
+        // The item tower has no bias: its gradient would be 0, since it changes all scores of a
+        // query alike.
         const Node vector =
             graph.Dense(bag, {.name = StrCat("vector", list), .units = 3, .bias = list == 0});
         vectors.push_back(list == 0 ? graph.L2Normalize(vector) : vector);
@@ -349,7 +352,7 @@ TEST(GradientTest, InBatchSoftmax) {
   }
 }
 
-// The lot, on one thread and on three.
+// All layers together, on one thread and on three.
 TEST(GradientTest, WideAndDeep) {
   for (const int threads : {1, 3}) {
     GraphBuilder graph;

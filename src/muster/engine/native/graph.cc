@@ -15,10 +15,10 @@
 namespace muster::engine::native {
 namespace {
 
-// False for a part of a Concat.
+// False if the tensor is a part of a Concat.
 bool OwnsStorage(const Tensor& tensor) { return tensor.width == tensor.storage->width; }
 
-// Rows begin on cache lines where that costs little.
+// Rows begin on cache lines if that costs little memory.
 int64_t LeadingDimension(int64_t width) {
   if (width >= 16) return (width + 15) / 16 * 16;
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(width)));
@@ -27,10 +27,10 @@ int64_t LeadingDimension(int64_t width) {
 }  // namespace
 
 struct GraphBuilder::State {
-  // What the builder knows of a node beside its tensor.
+  // What the builder knows about a node besides its tensor.
   struct NodeFacts {
     Tensor* tensor = nullptr;
-    std::string made_by;  // for messages
+    std::string made_by;  // the layer's name, for messages
     bool used = false;
     bool is_dense_relu = false;
     bool read_by_dense = false;
@@ -43,10 +43,10 @@ struct GraphBuilder::State {
 
   void Fail(std::string message) { errors.push_back(std::move(message)); }
 
-  // The node as an input of `reader`, or null (and an error).
+  // Returns the node as an input of `reader`, or null (and records an error).
   NodeFacts* Use(Node node, const std::string& reader) {
     if (node < 0 || std::cmp_greater_equal(node, nodes.size())) {
-      // -1 came from a call that has failed already.
+      // A node of -1 comes from a call that has already failed.
       if (node != -1 || errors.empty()) Fail(StrCat(reader, ": there is no node ", node));
       return nullptr;
     }
@@ -72,7 +72,7 @@ struct GraphBuilder::State {
     return tensor;
   }
 
-  // The last node, whose layer this is: infos[i] is the layer that gives node i.
+  // Returns the last node, which `info` describes: infos[i] is the layer that gives node i.
   Node LastNode(LayerInfo info) {
     info.width = nodes.back().tensor->width;
     graph.infos.push_back(std::move(info));
@@ -160,7 +160,7 @@ std::vector<Node> GraphBuilder::SharedEmbeddingBags(const std::vector<EmbeddingO
         bag.l2 != table.l2 || bag.group != table.group) {
       state_->Fail(StrCat(table.name, ": bags that share it give it different shapes"));
     }
-    // A table of several bags finds the distinct rows of them all.
+    // If a table has several bags, it finds the distinct rows of all of them itself.
     state_->UseTable(variable, bag.id_list, /*distinct=*/bags.size() == 1);
     outputs.push_back(state_->NewTensor(std::max(table.dimension, 1), true, table.name));
     nodes.push_back(state_->LastNode(InfoOfBag(bag, variable)));
@@ -199,7 +199,7 @@ Node GraphBuilder::Concat(const std::vector<Node>& parts) {
       if (!whole->needs_gradient()) whole->gradient_begin = column + part->gradient_begin;
       whole->gradient_end = column + part->gradient_end;
     }
-    // Whatever lay in the part's storage, its own parts included, moves along.
+    // Everything that lay in the part's storage, its own parts included, moves to the new storage.
     Storage* const old = part->storage;
     whole->storage->readers += old->readers;
     for (const auto& tensor : state_->graph.tensors) {
@@ -420,7 +420,8 @@ Node GraphBuilder::Cross(Node x0, Node x, const CrossOptions& options) {
 }
 
 void GraphBuilder::Watch(Node node, const std::string& name) {
-  if (node < 0 || std::cmp_greater_equal(node, state_->nodes.size())) return;  // has failed already
+  // an earlier call has already failed
+  if (node < 0 || std::cmp_greater_equal(node, state_->nodes.size())) return;
   state_->graph.watched.push_back({name, state_->nodes[static_cast<size_t>(node)].tensor});
 }
 
@@ -448,7 +449,7 @@ void GraphBuilder::State::Arrange(Tensor* logits) {
   graph.logits = logits;
   for (const NodeFacts& node : nodes) {
     Tensor& tensor = *node.tensor;
-    // A node that is a part of a Concat is not the one that its reader reads.
+    // If the node is a part of a Concat, its reader reads the Concat, not the node.
     tensor.reader_masks = node.is_dense_relu && node.read_by_dense && tensor.storage->readers == 1;
   }
   std::erase_if(graph.storages, [this](const auto& storage) {
@@ -471,7 +472,7 @@ absl::StatusOr<std::unique_ptr<Engine>> GraphBuilder::Finish(Node logits,
   if (wants_bf16 && !math::SupportsBf16()) {
     return absl::FailedPreconditionError(StrCat(
         "precision bf16 needs a processor with AMX (amx_bf16) and Linux 5.16 or newer; this ",
-        "one offers ", math::ActiveKernels().name, " at most; say fp32 instead"));
+        "one offers ", math::ActiveKernels().name, " at most; use fp32 instead"));
   }
   state.Arrange(state.nodes[static_cast<size_t>(logits)].tensor);
   return NewNativeEngine(std::move(state.graph), std::move(head), options);

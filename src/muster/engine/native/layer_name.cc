@@ -5,7 +5,7 @@
 namespace muster::engine::native {
 namespace {
 
-// "a/b" of "a/b/c"; "" of "c".
+// Returns "a/b" for "a/b/c", "" for "c".
 std::string GetFolder(const std::string& name) {
   const size_t slash = name.rfind('/');
   return slash == std::string::npos ? "" : name.substr(0, slash);

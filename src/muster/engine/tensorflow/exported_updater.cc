@@ -96,7 +96,7 @@ absl::Status ExportedEngine::Apply(std::span<const VariableView> weights,
   for (size_t i = 0; i < specs_.size(); ++i) {
     if (specs_[i].kind == VariableKind::kTable && weights[i].rows != specs_[i].shape[0]) {
       return absl::InvalidArgumentError(
-          StrCat("the optimizer ", name(), " takes table ", specs_[i].name, " as a whole"));
+          StrCat("the optimizer ", name(), " needs table ", specs_[i].name, " as a whole"));
     }
   }
   std::vector<Given> given;
@@ -106,7 +106,7 @@ absl::Status ExportedEngine::Apply(std::span<const VariableView> weights,
   absl::StatusOr<Places> results = RunOn(apply_, given);
   const std::string what = StrCat("step ", step, ": the optimizer ", name());
   if (!results.ok()) return Annotate(results.status(), what);
-  // All are checked before the first one is taken.
+  // All values are checked before the first one is used.
   std::vector<std::pair<void*, const TensorPlace*>> taken;
   for (size_t k = 0; k < results->size(); ++k) {
     const KerasPort& port = apply_.signature->outputs[k];
@@ -120,7 +120,7 @@ absl::Status ExportedEngine::Apply(std::span<const VariableView> weights,
     if (place.type != wanted.type || place.bytes != wanted.bytes) {
       return absl::DataLossError(StrCat(
           what, " gives a new value of ", is_slot ? slots_[i].name : model_.variables[i].name,
-          " that is not of its type and shape: export the model again"));
+          " that does not have its type and shape: export the model again"));
     }
     taken.emplace_back(
         is_slot ? static_cast<void*>(slots[i].data()) : weights[GetSpec(port.index)].data, &place);

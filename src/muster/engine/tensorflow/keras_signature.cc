@@ -12,7 +12,7 @@ namespace {
 using Kind = KerasVariable::Kind;
 using Role = KerasPort::Role;
 
-// Of the optimizer.
+// Whether the signature belongs to the optimizer.
 bool IsUpdate(std::string_view name) { return name == "apply" || name == "learning_rate"; }
 
 bool IsRead(std::string_view name) {
@@ -21,7 +21,7 @@ bool IsRead(std::string_view name) {
 }
 constexpr const char* kExportAgain = "export the model with muster.keras.export";
 
-// Returns the number that the digits after a prefix are if it is below `count`, or -1.
+// Returns the number that `digits` are if it is below `count`, else -1.
 int NumberIn(std::string_view digits, size_t count) {
   int number = -1;
   const char* const end = digits.data() + digits.size();
@@ -36,7 +36,7 @@ int GetPlace(const std::vector<Named>& all, std::string_view name) {
   return found == all.end() ? -1 : static_cast<int>(found - all.begin());
 }
 
-// The states of all metrics are numbered together, from 0.
+// Returns the index of a metric's state; the states of all metrics are numbered together, from 0.
 int MetricState(const KerasExport& model, std::string_view name) {
   int number = 0;
   for (const KerasMetric& metric : model.metrics) {
@@ -50,7 +50,7 @@ int MetricState(const KerasExport& model, std::string_view name) {
 
 struct Match {
   Role role;
-  int index;  // -1: there is nothing of that number or name
+  int index;  // -1: the manifest has nothing of that number or name
 };
 
 // Returns what follows the prefix in the name, or nothing if the name does not begin with it.
@@ -58,8 +58,8 @@ std::optional<std::string_view> ConsumePrefix(std::string_view prefix, std::stri
   return name.starts_with(prefix) ? std::optional(name.substr(prefix.size())) : std::nullopt;
 }
 
-// Finds the meaning of a name in a signature of the optimizer. Its variables are those that are
-// trained.
+// Finds the meaning of a name in a signature of the optimizer, whose variables are the trained
+// ones.
 std::optional<Match> MatchUpdate(const KerasExport& model, std::string_view name, bool input) {
   const auto match = [&](Role role, std::string_view digits) {
     return Match{
@@ -137,8 +137,9 @@ absl::Status ReadPorts(const formats::Json& object, const std::string& where,
   for (const auto& [name, tensor] : object.items()) {
     const std::optional<Match> match =
         update ? MatchUpdate(model, name, input) : MatchName(model, name, input);
-    if (!match) return refuse(name, "is nothing that this version of muster knows");
-    if (match->index < 0) return refuse(name, "names what the manifest does not have");
+    if (!match) return refuse(name, "is unknown to this version of muster");
+    if (match->index < 0)
+      return refuse(name, "refers to something that the manifest does not have");
     if (!tensor.is_string() || tensor.get<std::string>().empty()) {
       return refuse(name, "must be the name of a tensor of the graph");
     }
@@ -158,7 +159,7 @@ absl::Status CheckStep(const KerasExport& model, const std::string& where) {
   const KerasSignature* const step = model.Find("step");
   if (step == nullptr) {
     return absl::InvalidArgumentError(StrCat(
-        where, ": there is no signature \"step\": this is no model to train; ", kExportAgain));
+        where, ": there is no signature \"step\": this model cannot be trained; ", kExportAgain));
   }
   const auto refuse = [&](std::string_view what) {
     return absl::InvalidArgumentError(
@@ -191,7 +192,7 @@ absl::Status CheckStep(const KerasExport& model, const std::string& where) {
   return absl::OkStatus();
 }
 
-// The signature must have all that the manifest says of the optimizer.
+// Checks that the signature has all that the manifest says about the optimizer.
 absl::Status CheckUpdate(const KerasExport& model, const std::string& where) {
   const auto refuse = [&](std::string_view signature, std::string_view what) {
     return absl::InvalidArgumentError(

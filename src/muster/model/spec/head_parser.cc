@@ -123,7 +123,7 @@ absl::Status CheckHead(const ModelSpec& spec) {
   return absl::InvalidArgumentError(
       StrCat("label.words: a ", spec.head.kind, " head of ", classes, " classes wants ", classes,
              " words, this has ", words,
-             GetHeadKind(spec.head).has_options() ? "" : " (say 'head: multi_class')"));
+             GetHeadKind(spec.head).has_options() ? "" : " (write 'head: multi_class')"));
 }
 
 }  // namespace muster::model
