@@ -11,7 +11,7 @@
 namespace muster::features {
 namespace {
 
-// A column over one field. Ids that are negative mean "none" from here on, and are -1.
+// Looks up the ids of a column over one field. Negative ids mean "none", and become -1 here.
 class LookupTransform final : public IdTransform {
  public:
   explicit LookupTransform(std::unique_ptr<IdLookup> lookup) : lookup_(std::move(lookup)) {}

@@ -84,7 +84,7 @@ absl::Status Bind(const Schema& schema, std::vector<StreamColumn>* columns,
     if (found->list && !field.list) {
       return absl::InvalidArgumentError(StrCat("column '", field.name,
                                                "' of the stream is a list, the model file says ",
-                                               "one value a row (list: true takes lists)"));
+                                               "one value per row (list: true takes lists)"));
     }
     found->field = static_cast<int>(i);
   }

@@ -79,7 +79,7 @@ void ParseLabelSpec(const YamlReader& node, features::LabelSpec* label) {
   label->input = node.At("input").AsString();
   label->words = node.Strings("words");
   if (node.Bool("ids", false)) {
-    if (!label->words.empty()) node.Fail("'words' and 'ids' exclude each other");
+    if (!label->words.empty()) node.Fail("give either 'words' or 'ids', not both");
     label->form = features::LabelSpec::Form::kSet;
   }
 }

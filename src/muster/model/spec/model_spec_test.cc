@@ -170,7 +170,7 @@ TEST_F(ModelSpecTest, WhatKeysColumnsCannotDoIsSaid) {
   };
   EXPECT_THAT(error("admit_after: 3", "admit_after: 0"), HasSubstr("admit_after"));
   EXPECT_THAT(error("u: {embedding: user, dimension: 8}", "u: {indicator: user}"),
-              HasSubstr("column 'u': nobody knows how many keys 'user' will have"));
+              HasSubstr("column 'u': the number of keys of 'user' is not known"));
   EXPECT_THAT(error("shown: {keys: shown}", "shown: {keys: shown, admit_after: 2}"),
               HasSubstr("must both be keys columns with the same admit_after"));
   EXPECT_THAT(error("shown: {keys: shown}", "shown: {hash: shown, buckets: 9}"),
@@ -286,7 +286,7 @@ TEST_F(ModelSpecTest, RefusesColumnsThatCannotBe) {
   EXPECT_THAT(ErrorAfter("numeric: x", "sequence_numeric: x, pooling: last"),
               HasSubstr("column 'x': a sequence needs a list; 'x' is none"));
   EXPECT_THAT(ErrorAfter("numeric: x", "embedding: x, dimension: 2, pooling: sum, combiner: sum"),
-              HasSubstr("'combiner' and 'pooling' exclude each other"));
+              HasSubstr("give either 'combiner' or 'pooling', not both"));
   EXPECT_THAT(ErrorAfter("numeric: x", "embedding: x, dimension: 2, max_norm: -1"),
               HasSubstr("max_norm: -1 is not"));
   EXPECT_THAT(ErrorAfter("numeric: x", "weighted: x"), HasSubstr("needs 'weights'"));
@@ -294,7 +294,7 @@ TEST_F(ModelSpecTest, RefusesColumnsThatCannotBe) {
               HasSubstr("unknown key 'weight' (did you mean 'weights'?)"));
   EXPECT_THAT(ErrorAfter("numeric: x", "numeric: x, shape: 0"), HasSubstr("shape: 0 is not"));
   EXPECT_THAT(ErrorAfter("numeric: x", "numeric: x, shape: 2"),
-              HasSubstr("shape is 2 and 'x' has one value a row"));
+              HasSubstr("shape is 2 and 'x' has one value per row"));
 }
 
 TEST_F(ModelSpecTest, RefusesHostileInput) {
