@@ -268,7 +268,7 @@ TEST_F(ModelSpecTest, RefusesWhatCannotBe) {
               HasSubstr("wants 2 words"));
   EXPECT_THAT(ErrorAfter("type: linear", "type: dnn"), HasSubstr("no 'linear' part"));
   EXPECT_THAT(ErrorAfter("type: linear", "type: linear\n  optimizer: ftrl"),
-              HasSubstr("'optimizer' goes into the 'linear' part of a linear model"));
+              HasSubstr("'optimizer' belongs in the 'linear' part of a linear model"));
   EXPECT_THAT(ErrorAfter("type: linear\n  linear: {",
                          "type: dnn\n  dnn: {hidden_units: [2], "
                          "synchronized_batch_norm: true, "),
@@ -440,9 +440,9 @@ TEST_F(ModelSpecTest, ReadsTwoTowers) {
   };
   EXPECT_THAT(error(head, "head: binary"), HasSubstr("learns from; head binary wants logits"));
   EXPECT_THAT(error("item: {columns: [item_vector]", "item: {columns: [user_vector]"),
-              HasSubstr("'user_vector' is in the query's columns"));
+              HasSubstr("'user_vector' is among the query's columns"));
   EXPECT_THAT(error("sampling_probability: share", "sampling_probability: user"),
-              HasSubstr("'user' is no numeric column"));
+              HasSubstr("'user' is not a numeric column"));
   EXPECT_THAT(error("  dimension: 3", "  dnn: {}"), HasSubstr("has no 'dnn' part"));
   EXPECT_THAT(error("top_k: [7]", "top_k: [0]"), HasSubstr("metrics.top_k: 0 is not 1 or more"));
   EXPECT_THAT(std::string(Parse(WithText(kCross, "label: y", "label: y\nhead: in_batch_softmax"))
@@ -465,12 +465,12 @@ TEST_F(ModelSpecTest, SaysWhatModelsOfClicksCannotBe) {
                     "fm: {columns: [user_vector]"),
               HasSubstr("give two columns or more"));
   EXPECT_THAT(error(kClicks, "label: y", "label: y\nhead: {multi_class: 3}"),
-              HasSubstr("gives one logit a row, and the head 'multi_class' needs 3"));
+              HasSubstr("gives one logit per row, but the head 'multi_class' needs 3"));
   EXPECT_THAT(error(kClicks, "type: deepfm", "type: fm"),
               HasSubstr("a fm model has no 'dnn' part"));
   EXPECT_THAT(error(kClicks, "type: deepfm", "type: deepfn"), HasSubstr("did you mean 'deepfm'?"));
   EXPECT_THAT(error(kClicks, "type: deepfm", "type: deepfm\n  optimizer: sgd"),
-              HasSubstr("'optimizer' goes into the 'linear' or 'fm' or 'dnn' part"));
+              HasSubstr("'optimizer' belongs in the 'linear' or 'fm' or 'dnn' part"));
   EXPECT_THAT(error(kCross, "hidden_units: [8]", "hidden_units: []"),
               HasSubstr("give dnn.hidden_units"));
   EXPECT_THAT(error(kCross, "structure: parallel", "structure: paralel"),
