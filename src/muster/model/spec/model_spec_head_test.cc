@@ -71,7 +71,7 @@ TEST_F(ModelSpecHeadTest, RefusesInvalidHeads) {
   EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, words: [1, 2]}\nhead: regression"),
               HasSubstr("learns numbers, not words"));
   EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, words: [1, 2, 3]}\nhead: {multi_class: 4}"),
-              HasSubstr("wants 4 words, this has 3"));
+              HasSubstr("needs 4 words, but there are 3"));
   EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, ids: true}"),
               HasSubstr("'ids' can only be used with 'head: multi_label'"));
   EXPECT_THAT(ErrorAfter("label: y", "label: y\nweight: z"),

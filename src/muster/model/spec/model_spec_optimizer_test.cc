@@ -101,9 +101,9 @@ TEST_F(ModelSpecOptimizerTest, RefusesWrongRatesAndClipping) {
   EXPECT_THAT(error("-1"), HasSubstr("learning_rate: -1 is not"));
   EXPECT_THAT(error("0"), HasSubstr("Ftrl divides by the learning rate, which is 0"));
   EXPECT_THAT(error("{cosin: {}}"), HasSubstr("did you mean 'cosine'?"));
-  EXPECT_THAT(error("{warm_up_steps: 5}"), HasSubstr("has one schedule"));
+  EXPECT_THAT(error("{warm_up_steps: 5}"), HasSubstr("must have one schedule"));
   EXPECT_THAT(error("{constant: 1, cosine: {initial: 1, decay_steps: 5}}"),
-              HasSubstr("has one schedule"));
+              HasSubstr("must have one schedule"));
   EXPECT_THAT(error("{constant: 1, warm_up_from: 0.1}"), HasSubstr("needs 'warm_up_steps'"));
   EXPECT_THAT(error("{cosine: {initial: 1}}"), HasSubstr("decay_steps"));
   EXPECT_THAT(error("{cosine: {initial: 1, decay_steps: 5}}"), HasSubstr("reaches 0"));
@@ -121,7 +121,7 @@ TEST_F(ModelSpecOptimizerTest, RefusesWrongRatesAndClipping) {
   EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {sgd: 3}"),
               HasSubstr("optimizer"));
   EXPECT_THAT(ErrorAfter("type: linear", "type: linear\n  clip_gradients: {value: 1, norm: 1}"),
-              HasSubstr("has one of"));
+              HasSubstr("must have one of"));
   EXPECT_THAT(ErrorAfter("type: linear", "type: linear\n  clip_gradients: {norm: 0}"),
               HasSubstr("norm: 0 is not"));
 }

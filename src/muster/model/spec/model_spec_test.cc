@@ -265,7 +265,7 @@ TEST_F(ModelSpecTest, RefusesWhatCannotBe) {
   EXPECT_THAT(ErrorAfter("columns: [x]", "columns: []"), HasSubstr("has no columns"));
   EXPECT_THAT(ErrorAfter("  y: int\n", "  y: int\n  y: int\n"), HasSubstr("given twice"));
   EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, words: [0, 1, 2]}"),
-              HasSubstr("wants 2 words"));
+              HasSubstr("needs 2 words"));
   EXPECT_THAT(ErrorAfter("type: linear", "type: dnn"), HasSubstr("no 'linear' part"));
   EXPECT_THAT(ErrorAfter("type: linear", "type: linear\n  optimizer: ftrl"),
               HasSubstr("'optimizer' belongs in the 'linear' part of a linear model"));
@@ -438,7 +438,7 @@ TEST_F(ModelSpecTest, ReadsTwoTowers) {
   const auto error = [&](std::string_view old, std::string_view text) {
     return std::string(Parse(WithText(kTwoTower, old, text)).status().message());
   };
-  EXPECT_THAT(error(head, "head: binary"), HasSubstr("learns from; head binary wants logits"));
+  EXPECT_THAT(error(head, "head: binary"), HasSubstr("learns from; head binary needs logits"));
   EXPECT_THAT(error("item: {columns: [item_vector]", "item: {columns: [user_vector]"),
               HasSubstr("'user_vector' is among the query's columns"));
   EXPECT_THAT(error("sampling_probability: share", "sampling_probability: user"),
