@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kPositionMark = "muster-position-1";
 constexpr size_t kMaxOpenCursors = 1 << 20;
 
-// Reads " name=value" pairs from the front of a text.
+// Reads " name=value" pairs from the beginning of a text.
 class PositionText {
  public:
   explicit PositionText(std::string_view text) : text_(text) {}
@@ -76,16 +76,16 @@ absl::StatusOr<Position> ParsePosition(std::string_view bytes) {
                      text.Take(&position.emitted) && text.Mark(" next=") &&
                      text.Take(&position.next_ordinal) && text.Mark(" bad=") &&
                      text.Take(&position.bad_records) && text.Mark(" open=");
-  if (!sound || position.epoch < 0) return broken("not of this version");
+  if (!sound || position.epoch < 0) return broken("it is not of this version");
   while (!text.empty() && position.open.size() < kMaxOpenCursors) {
     Position::Cursor cursor;
-    if (!position.open.empty() && !text.Mark(",")) return broken("not of this version");
+    if (!position.open.empty() && !text.Mark(",")) return broken("it is not of this version");
     if (!text.Take(&cursor.ordinal) || !text.Mark(":") || !text.Take(&cursor.consumed)) {
-      return broken("not of this version");
+      return broken("it is not of this version");
     }
     position.open.push_back(cursor);
   }
-  if (!text.empty()) return broken("too many open chunks");
+  if (!text.empty()) return broken("it has too many open chunks");
   return position;
 }
 

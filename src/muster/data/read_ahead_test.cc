@@ -35,15 +35,15 @@ std::vector<uint32_t> FirstChunks(size_t count) {
   return order;
 }
 
-// Chunks of one record, which is the chunk's number.
+// A source whose chunks have one record: the chunk's number.
 class OneRecordSource : public RecordSource {
  public:
-  // `on_read` is called by the thread that reads a chunk, and says what comes of it.
+  // The thread that reads a chunk calls `on_read`, which returns the result of the read.
   using OnRead = std::function<absl::Status(size_t chunk)>;
   explicit OneRecordSource(size_t chunks, OnRead on_read = {})
       : chunks_(chunks), on_read_(std::move(on_read)) {}
   std::vector<ChunkInfo>& mutable_chunks() { return chunks_; }
-  // The chunks whose reading has begun.
+  // Returns the chunks whose reading has begun.
   std::set<size_t> begun() const {
     std::lock_guard lock(mutex_);
     return begun_;
@@ -82,7 +82,7 @@ class OneRecordSource : public RecordSource {
   mutable std::set<size_t> begun_;
 };
 
-// Lets reads begin and end when a test says so.
+// Lets reads begin and end when a test allows it.
 class Gate {
  public:
   void Open() {
@@ -99,7 +99,7 @@ class Gate {
     if (changed_.wait_for(lock, kDeadline, [&] { return open_; })) return absl::OkStatus();
     return absl::DeadlineExceededError("the gate stayed shut");
   }
-  // Whether `count` wait before the deadline.
+  // Returns whether `count` reads wait before the deadline.
   bool AwaitWaiting(int count) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kDeadline, [&] { return waiting_ >= count; });
@@ -136,7 +136,7 @@ TEST(ReadAheadTest, ReadsTheNextChunksWhileOneIsUsed) {
   ReadAhead chunks(source, 3);
   chunks.Begin(FirstChunks(10));
   ASSERT_TRUE(chunks.Read(0).ok());
-  EXPECT_TRUE(gate.AwaitWaiting(3)) << "three reads at once";
+  EXPECT_TRUE(gate.AwaitWaiting(3)) << "three reads must run at once";
   EXPECT_THAT(source.begun(), ElementsAre(0, 1, 2, 3));
   gate.Open();
   EXPECT_EQ((*chunks.Read(1))->records[0], "1");
@@ -160,13 +160,13 @@ TEST(ReadAheadTest, IsNeverFurtherAheadThanItMay) {
   }
 }
 
-TEST(ReadAheadTest, ReadsThatDoNotWaitAreTheConsumersUntilOneWaits) {
+TEST(ReadAheadTest, TheConsumerReadsByItselfUntilAReadWaits) {
   constexpr size_t kChunks = 400, kSlow = 200;
   const auto consumer = std::this_thread::get_id();
   std::mutex mutex;
   std::set<size_t> by_others;
   const OneRecordSource source(kChunks, [&](size_t chunk) {
-    // As a file on another machine, from here on.
+    // From this chunk on, reads wait like those of a file on another machine.
     if (chunk >= kSlow) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::lock_guard lock(mutex);
     if (std::this_thread::get_id() != consumer) by_others.insert(chunk);
@@ -176,17 +176,17 @@ TEST(ReadAheadTest, ReadsThatDoNotWaitAreTheConsumersUntilOneWaits) {
   chunks.Begin(FirstChunks(kChunks));
   for (uint32_t i = 0; i < kChunks; ++i) {
     ASSERT_TRUE(chunks.Read(i).ok());
-    // While the consumer uses a chunk, a thread that was asked to has time to read the next ones.
+    // While the consumer uses a chunk, a thread that was told to has time to read the next ones.
     if (i < kSlow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   const auto first_slow = by_others.lower_bound(kSlow);
-  // A machine under load may make some of these reads wait, too.
+  // On a loaded machine some of these reads may wait, too.
   EXPECT_LT(std::distance(by_others.begin(), first_slow), kSlow / 2);
   EXPECT_NE(first_slow, by_others.end()) << "slow reads were not read ahead";
 }
 
-TEST(ReadAheadTest, AnErrorComesAtItsChunk) {
-  Gate gate;  // chunk 4 has failed before chunk 3 is read
+TEST(ReadAheadTest, AnErrorIsReturnedForItsChunk) {
+  Gate gate;  // chunk 4 fails before chunk 3 is read
   const OneRecordSource source(10, [&](size_t chunk) -> absl::Status {
     if (chunk == 3) return gate.Pass();
     if (chunk == 4) {
@@ -217,11 +217,11 @@ TEST(ReadAheadTest, StopDoesNotWaitForARead) {
   ASSERT_EQ(waiting.wait_for(kDeadline), std::future_status::ready);
   EXPECT_EQ(waiting.get().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(chunks.Read(2).status().code(), absl::StatusCode::kCancelled);
-  EXPECT_LE(*source.begun().rbegin(), 3u) << "nothing is begun any more";
-  gate.Open();  // the destructor waits for the reads under way, as their file system ends them
+  EXPECT_LE(*source.begun().rbegin(), 3u) << "after Stop no read may begin";
+  gate.Open();  // the destructor waits for the reads in progress, which the file system ends
 }
 
-TEST(ReadAheadTest, ACompressedChunkIsReadWhenItIsAskedFor) {
+TEST(ReadAheadTest, ACompressedChunkIsReadWhenItIsRequested) {
   OneRecordSource source(4);
   source.mutable_chunks()[2].compressed = true;
   ReadAhead chunks(source, 3);
@@ -242,7 +242,7 @@ formats::Schema NumberSchema() {
   return {{field}};
 }
 
-// A tf.Example of about 1000 bytes.
+// Returns a tf.Example of about 1000 bytes.
 std::string FillerExample() {
   formats::Field filler;
   filler.name = "filler";
@@ -255,7 +255,7 @@ std::string FillerExample() {
   return record;
 }
 
-// What a reader says from its start to its end.
+// Everything that a reader returns, from its start to its end.
 struct Reading {
   std::vector<std::vector<int64_t>> batches = {};
   std::vector<std::string> positions = {};
@@ -266,7 +266,7 @@ struct Reading {
 
 class ReadAheadFilesTest : public testing::Test {
  protected:
-  // Three CSV files of several chunks, with a bad row in each.
+  // Writes three CSV files of several chunks, with a bad row in each.
   void SetUp() override {
     for (int file = 0; file < 3; ++file) {
       std::string text = "id,filler\n";
@@ -316,7 +316,7 @@ TEST_F(ReadAheadFilesTest, BatchesPositionsAndBadRowsAreTheSame) {
     EXPECT_EQ(wanted.bad.size(), 6u);
     for (const int ahead : kUnderSanitizer ? std::vector{2} : std::vector{1, 2, 9}) {
       EXPECT_EQ(ReadAll(*files_, spec, ahead), wanted) << ahead;
-      // From a position in the middle of the second epoch.
+      // Continues from a position in the middle of the second epoch.
       const Position start = *ParsePosition(wanted.positions[40]);
       const Reading rest = ReadAll(*files_, spec, ahead, &start);
       EXPECT_EQ(rest.batches, std::vector(wanted.batches.begin() + 41, wanted.batches.end()));
@@ -324,7 +324,7 @@ TEST_F(ReadAheadFilesTest, BatchesPositionsAndBadRowsAreTheSame) {
   }
 }
 
-// Damage is met in the same place, after the same batches, though it was read before.
+// Damage is reported at the same place, after the same batches, even if it was read before.
 TEST_F(ReadAheadFilesTest, BadRecordsOfAFileAreCountedInTheirOrder) {
   const std::vector<std::string> records(4000, FillerExample());
   const size_t frame = records[0].size() + formats::kTfRecordOverhead;
@@ -332,7 +332,7 @@ TEST_F(ReadAheadFilesTest, BadRecordsOfAFileAreCountedInTheirOrder) {
     WriteTfRecords(*files_, StrCat("t", file), records, formats::Compression::kNone,
                    [&](std::string* frames) {
                      for (const size_t record : {0, 2500, 3900}) {
-                       (*frames)[record * frame + 20] ^= 1;  // in the record itself
+                       (*frames)[record * frame + 20] ^= 1;  // a byte of the record itself
                      }
                    });
   }
@@ -361,11 +361,11 @@ TEST_F(ReadAheadFilesTest, BadRecordsOfAFileAreCountedInTheirOrder) {
   }
 }
 
-// Each read of a file lasts 20 ms, as that of a file on another machine may.
+// Each read of a file takes 20 ms, as on another machine.
 class SlowFileSystem : public io::FileSystem {
  public:
   explicit SlowFileSystem(io::FileSystem& inner) : inner_(inner) {}
-  // The most reads that were under way at once.
+  // The most reads that were in progress at once.
   int most_at_once() const { return most_; }
 
   absl::StatusOr<std::unique_ptr<io::RandomAccessFile>> OpenForRead(
@@ -430,7 +430,7 @@ TEST_F(ReadAheadFilesTest, SlowReadsOverlap) {
   EXPECT_EQ(one.most_at_once(), 1);
   EXPECT_EQ(ReadAll(two, spec, 2), wanted);
   EXPECT_GE(two.most_at_once(), 2);
-  EXPECT_LE(two.most_at_once(), 3) << "two ahead, and the consumer's";
+  EXPECT_LE(two.most_at_once(), 3) << "two reads ahead, and the consumer's own";
 }
 
 TEST_F(ReadAheadFilesTest, AReaderIsStoppedFromOutside) {
@@ -448,7 +448,7 @@ TEST_F(ReadAheadFilesTest, AReaderIsStoppedFromOutside) {
   gate.Open();
 }
 
-TEST_F(ReadAheadFilesTest, NonsenseIsRefused) {
+TEST_F(ReadAheadFilesTest, ANumberOutOfRangeIsRefused) {
   EXPECT_THAT(ReadAll(*files_, {}, -1).end.message(), HasSubstr("chunks ahead -1"));
   EXPECT_THAT(ReadAll(*files_, {}, 1000).end.message(), HasSubstr("chunks ahead 1000"));
 }

@@ -28,7 +28,8 @@ formats::Schema IdSchema() {
   return {{field}};
 }
 
-// Chunks of any sizes whose records are the numbers from 0 on; streams in pieces of three.
+// A source of chunks of any sizes, whose records are the numbers from 0 on; streams have pieces of
+// three records.
 class NumberSource : public RecordSource {
  public:
   explicit NumberSource(const std::vector<int>& sizes) {
@@ -152,7 +153,7 @@ TEST(BatchReaderTest, WithoutShuffleRecordsComeInFileOrder) {
   const auto source = std::make_shared<NumberSource>(std::vector{5, 0, 1, 7});
   const auto batches = ReadAll(source, {.batch_size = 4, .epochs = 2});
   ASSERT_EQ(batches.size(), 8u);
-  EXPECT_EQ(batches[3].ids.size(), 1u) << "a batch does not reach into the next epoch";
+  EXPECT_EQ(batches[3].ids.size(), 1u) << "a batch must not reach into the next epoch";
   EXPECT_EQ(Ids(batches, 0), UpTo(13));
   EXPECT_EQ(Ids(batches, 1), UpTo(13));
 }
@@ -171,7 +172,7 @@ TEST(BatchReaderTest, RepeatsIndefinitely) {
   EXPECT_EQ(Drain(reader.get(), 2001)->back().epoch, 1000);
 }
 
-TEST(BatchReaderTest, ForEverWithoutABatchIsAnError) {
+TEST(BatchReaderTest, RepeatingIndefinitelyWithoutABatchIsAnError) {
   const auto source = std::make_shared<NumberSource>(std::vector{3});
   const auto reader = Open(source, {.batch_size = 4, .epochs = 0, .drop_remainder = true});
   EXPECT_THAT(Drain(reader.get()).status().message(),
@@ -192,12 +193,12 @@ TEST(BatchReaderTest, EachShuffledEpochIsAnotherPermutation) {
     std::sort(ids.begin(), ids.end());
     EXPECT_EQ(ids, UpTo(source->count()));
   }
-  EXPECT_EQ(ReadAll(source, spec), batches) << "the seed decides";
+  EXPECT_EQ(ReadAll(source, spec), batches) << "the same seed must give the same batches";
   spec.seed = 6;
   EXPECT_NE(ReadAll(source, spec), batches);
 }
 
-// With all chunks open a record stands at any place with the same probability.
+// If all chunks are open, a record stands at any place with the same probability.
 TEST(BatchReaderTest, AShuffleOfOpenChunksIsUniform) {
   const auto source = std::make_shared<NumberSource>(std::vector{5, 1, 6});
   const int seeds = 6000, count = source->count();
@@ -236,7 +237,8 @@ TEST(BatchReaderTest, ABatchOutlivesItsReader) {
   EXPECT_EQ(columns.column(0).strings[11], "11");
 }
 
-// Cut anywhere, save, print, parse and continue: the rest is the same.
+// A reader is stopped after any batch; its position is saved, printed and parsed, and a reader that
+// continues there must give the same rest.
 TEST(BatchReaderTest, ContinuesExactlyFromAnySavedPosition) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(StrCat("seed ", seed));
@@ -296,7 +298,7 @@ TEST(BatchReaderTest, PositionsOfOtherDataOrSeedAreRefused) {
   EXPECT_EQ(refused(*source, spec, strange).code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(BatchReaderTest, BadRowsAreNamedOrLeftOut) {
+TEST(BatchReaderTest, BadRowsAreReportedOrLeftOut) {
   const auto source = std::make_shared<NumberSource>(std::vector{4, 4});
   source->SpoilRecord(2);
   source->SpoilRecord(5);
@@ -304,13 +306,14 @@ TEST(BatchReaderTest, BadRowsAreNamedOrLeftOut) {
   const absl::Status status = Drain(strict.get()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "numbers: record at byte 20: column 'id': 'spoilt' is not an int");
-  EXPECT_EQ(Drain(strict.get()).status(), status) << "the error stays";
+  EXPECT_EQ(Drain(strict.get()).status(), status) << "the error must be returned again";
 
   const auto tolerant = Open(source, {.batch_size = 4, .epochs = 3, .max_bad_records = 2});
   const auto batches = Drain(tolerant.get());
   ASSERT_TRUE(batches.ok()) << batches.status();
-  EXPECT_THAT((*batches)[0].ids, ElementsAre(0, 1, 3, 4)) << "batches are filled up";
-  EXPECT_THAT(Ids(*batches, 2), ElementsAre(0, 1, 3, 4, 6, 7)) << "counted anew each epoch";
+  EXPECT_THAT((*batches)[0].ids, ElementsAre(0, 1, 3, 4)) << "batches must be filled up";
+  EXPECT_THAT(Ids(*batches, 2), ElementsAre(0, 1, 3, 4, 6, 7))
+      << "bad rows are counted anew in each epoch";
   EXPECT_THAT(ToStd(Drain(Open(source, {.max_bad_records = 1}).get()).status().message()),
               testing::EndsWith("(1 bad record before it was left out: --max-bad-records allows no "
                                 "more)"));
@@ -333,8 +336,8 @@ TEST(BatchReaderTest, RowsFoundWrongLaterAreRejected) {
             "--max-bad-records allows no more)");
 }
 
-// Reads as a caller that finds each row of `wrong` to be wrong; returns what is left of the
-// batches.
+// Reads like a caller that finds an error in each row of `wrong`; returns the remaining rows by
+// batch.
 absl::StatusOr<std::vector<Batch>> Rejecting(BatchReader* reader, const std::set<int64_t>& wrong) {
   std::vector<Batch> batches;
   formats::Columns columns(IdSchema());
@@ -360,10 +363,10 @@ TEST(BatchReaderTest, TheNextRowsTakeThePlaceOfRejectedOnes) {
   ASSERT_TRUE(batches.ok()) << batches.status();
   EXPECT_EQ(*batches,
             (std::vector<Batch>{{{0, 3, 5}, 0}, {{6, 7}, 0}, {{0, 3, 5}, 1}, {{6, 7}, 1}}));
-  EXPECT_EQ(reader->bad_rows(), 4u) << "of the last epoch";
+  EXPECT_EQ(reader->bad_rows(), 4u) << "only the last epoch counts";
 }
 
-TEST(BatchReaderTest, ABatchOfWhichNothingIsLeftIsNone) {
+TEST(BatchReaderTest, ABatchWithoutRemainingRowsIsSkipped) {
   const auto source = std::make_shared<NumberSource>(std::vector{4});
   ReaderSpec spec = {.batch_size = 2, .epochs = 2, .max_bad_records = 4};
   EXPECT_EQ(Rejecting(Open(source, spec).get(), {2, 3}).value(),
@@ -379,14 +382,14 @@ TEST(BatchReaderTest, ABatchOfWhichNothingIsLeftIsNone) {
               HasSubstr("4 records, 4 of which were left out as bad, gives no batch of 2"));
 }
 
-TEST(BatchReaderTest, NonsenseInTheSpec) {
+TEST(BatchReaderTest, SpecsOutOfRangeAreRefused) {
   const auto source = std::make_shared<NumberSource>(std::vector{3});
   EXPECT_FALSE(BatchReader::Create(source, IdSchema(), {.batch_size = 0}).ok());
   EXPECT_FALSE(BatchReader::Create(source, IdSchema(), {.open_chunks = 0}).ok());
 }
 
-// The same over real files, shuffled, with several chunks.
-TEST(BatchReaderTest, ReadsFilesAndNamesTheirLines) {
+// The same test over real files: shuffled, with several chunks.
+TEST(BatchReaderTest, ReadsFilesAndReportsTheirLines) {
   const auto files = io::NewMemoryFileSystem();
   std::string text = "filler,id\n";
   for (int i = 0; i < 6000; ++i) text += StrCat("\"", std::string(500, 'x'), "\n\",", i, "\n");

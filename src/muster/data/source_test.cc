@@ -79,7 +79,7 @@ TEST_P(RecordSourceConformance, GivesEveryRecordInOrder) {
   EXPECT_EQ(source->bad_records(), 0u);
 }
 
-TEST_P(RecordSourceConformance, IsListedInTheOrderInWhichItIsRead) {
+TEST_P(RecordSourceConformance, ItemsAreListedInTheOrderInWhichTheyAreRead) {
   const SourceSpec spec = Spec();
   const auto items = ListSources(*files_, spec);
   ASSERT_TRUE(items.ok()) << items.status();
@@ -93,7 +93,7 @@ TEST_P(RecordSourceConformance, IsListedInTheOrderInWhichItIsRead) {
     EXPECT_EQ(*(*set)->CanBeCut(item, {}), !format().compressed());
     EXPECT_EQ(*(*set)->CountRecords(item, {}), Open({}, {item.name})->records());
   }
-  EXPECT_EQ(*ListSources(*files_, spec), *items) << "the same each time";
+  EXPECT_EQ(*ListSources(*files_, spec), *items) << "the list must be the same each time";
   EXPECT_TRUE(absl::IsNotFound(ListSources(*files_, Spec({}, {"data/z"})).status()));
 }
 
@@ -126,7 +126,7 @@ TEST_P(RecordSourceConformance, StreamsGiveTheSameInSmallPieces) {
   EXPECT_EQ(streamed, all_);
 }
 
-TEST_P(RecordSourceConformance, ShardsByRecordAreEvenAndShareNothing) {
+TEST_P(RecordSourceConformance, ShardsByRecordAreEvenAndDisjoint) {
   const auto total = static_cast<double>(Open()->records());
   for (int count : {1, 3, 10}) {
     std::vector<std::string> together;
@@ -140,7 +140,7 @@ TEST_P(RecordSourceConformance, ShardsByRecordAreEvenAndShareNothing) {
   }
 }
 
-TEST_P(RecordSourceConformance, ShardsOfMultiplesBeginAtThem) {
+TEST_P(RecordSourceConformance, ShardsWithAMultipleBeginAtMultiples) {
   const uint64_t total = Open()->records();
   for (const int multiple : {1, 7, 100, static_cast<int>(total), 1 << 24}) {
     for (const int count : kUnderSanitizer ? std::vector{3} : std::vector{1, 3, 10}) {
@@ -160,9 +160,9 @@ TEST_P(RecordSourceConformance, ShardsOfMultiplesBeginAtThem) {
   }
 }
 
-// Read whole or in pieces, the record with number n is the n-th of the data. Where a chunk has
-// fewer records than announced, numbers are left out.
-TEST_P(RecordSourceConformance, RecordsKnowTheirPlaceInTheData) {
+// Read as a whole or in pieces, the record with number n is the n-th of the data. If a chunk has
+// fewer records than announced, numbers are skipped.
+TEST_P(RecordSourceConformance, RecordsKnowTheirNumberInTheData) {
   for (const int count : {1, 3, 10}) {
     uint64_t next = 0;
     for (int index = 0; index < count; ++index) {
@@ -236,7 +236,7 @@ TEST_P(FileSourceConformance, AnIndexChangesNothingButTheScan) {
   EXPECT_EQ(All(*indexed), all_);
 }
 
-TEST_P(RecordSourceConformance, FingerprintsTellDataApart) {
+TEST_P(RecordSourceConformance, FingerprintsDistinguishData) {
   const uint64_t whole = Open()->fingerprint();
   EXPECT_EQ(Open()->fingerprint(), whole);
   EXPECT_NE(Open({}, {Path("a")})->fingerprint(), whole);
@@ -247,14 +247,14 @@ TEST_P(RecordSourceConformance, FingerprintsTellDataApart) {
   EXPECT_NE(Open()->fingerprint(), whole);
 }
 
-TEST_P(RecordSourceConformance, ARecordLargerThanAChunk) {
+TEST_P(RecordSourceConformance, ARecordMayBeLargerThanAChunk) {
   const std::vector<std::string> records = {format().Record(1, 100), format().Record(2, 3'000'000),
                                             format().Record(3, 100)};
   format().Write(*files_, Path("large"), records);
   EXPECT_EQ(All(*Open({}, {Path("large")})), records);
 }
 
-TEST_P(RecordSourceConformance, FilesWithoutRecords) {
+TEST_P(RecordSourceConformance, SomeFilesMayHaveNoRecordsButNotAll) {
   format().Write(*files_, Path("empty"), {});
   EXPECT_EQ(All(*Open({}, {Path("empty"), Path("b")})), written_[1]);
   const auto nothing = OpenSource(*files_, Spec({}, {Path("empty")}));
@@ -280,7 +280,7 @@ class OpenSourceTest : public testing::Test {
   const std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
 };
 
-TEST_F(OpenSourceTest, NamesWhatItCannotOpen) {
+TEST_F(OpenSourceTest, ReportsWhatItCannotOpen) {
   ASSERT_TRUE(files_->MakeFolders("data").ok());
   WriteText(*files_, "data/a.csv", "x\n1\n");
   WriteTfRecords(*files_, "data/b.tfrecord", {"r"});
@@ -290,14 +290,15 @@ TEST_F(OpenSourceTest, NamesWhatItCannotOpen) {
   EXPECT_THAT(Fails({"data"}).message(), HasSubstr("data: is a folder"));
   EXPECT_THAT(Fails({"data/a.csv", "data/b*"}).message(),
               HasSubstr("data/a.csv is CSV, data/b.tfrecord is TFRecord"));
-  EXPECT_THAT(Fails({"data/*.csv"}).message(),
-              HasSubstr("data/c.csv: its header is not that of data/a.csv: column 'x' is missing; "
-                        "column 'y' is additional"));
+  EXPECT_THAT(
+      Fails({"data/*.csv"}).message(),
+      HasSubstr("data/c.csv: its header differs from that of data/a.csv: column 'x' is missing; "
+                "column 'y' is additional"));
   EXPECT_THAT(Fails({"data/a.csv"}, {2, 2}).message(), HasSubstr("shard 2 of 2"));
   EXPECT_THAT(Fails({}).message(), HasSubstr("no input files"));
 }
 
-// Spark's name for JSON lines.
+// Spark gives JSON lines this name.
 TEST_F(OpenSourceTest, JsonLinesMayEndInJson) {
   WriteText(*files_, "part-0.json", "{\"x\":1}\n{\"x\":2}\n");
   const auto source = OpenSource(*files_, {.patterns = {"part-*.json"}});
@@ -342,7 +343,8 @@ TEST_F(OpenSourceTest, TheTableSaysWhichSchemesAreNoFiles) {
   EXPECT_THAT(OpenSource(*files_, mixed).status().message(),
               HasSubstr("cannot be mixed: log://clicks and a.tfrecord"));
   EXPECT_TRUE(OpenSource(*files_, {.patterns = {"a.tfrecord"}, .schemes = schemes}).ok());
-  EXPECT_TRUE(absl::IsNotFound(Fails({"log://clicks"}))) << "it is a file if the table lacks it";
+  EXPECT_TRUE(absl::IsNotFound(Fails({"log://clicks"})))
+      << "it is a file if its scheme is not in the table";
 }
 
 TEST_F(OpenSourceTest, BadRecordsAreLeftOutAndCountedOnce) {

@@ -142,7 +142,7 @@ def test_a_missing_and_an_additional_column_are_named(place):
     place.write("part-0.csv", table(ROWS))
     place.write("part-1.csv", table(ROWS, header="label,m,word"))
     said = place.train("part-*.csv", code=1)
-    assert ("part-1.csv: its header is not that of part-0.csv: column 'n' is missing; "
+    assert ("part-1.csv: its header differs from that of part-0.csv: column 'n' is missing; "
             "column 'm' is additional") in said  # fmt: skip
 
 
