@@ -31,8 +31,7 @@ class ClickSampler {
   // The n-th row: a pure function of (seed, n).
   ClickRow Row(uint64_t n) const;
 
-  // Returns "label,I1,...,I13,C1,...,C26\
-  // ".
+  // Returns "label,I1,...,I13,C1,...,C26\n".
   static std::string Header();
   static void AppendCsv(const ClickRow& row, std::string* text);
   // Returns the number of values of category column `column` (from 0): 2 ... 100,000 in equal

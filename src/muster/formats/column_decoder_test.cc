@@ -19,7 +19,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Buffers in memory. `sliced`: as a slice of larger ones, with all that may be left out.
+// Provides buffers in memory. `sliced`: they are slices of larger ones, and everything that may be
+// left out is.
 class MemoryColumns : public ColumnFormat {
  public:
   explicit MemoryColumns(bool sliced) : sliced_(sliced) {}
@@ -136,7 +137,7 @@ std::vector<uint32_t> RowsUpTo(size_t count) {
 
 size_t GetRows(const std::vector<TestColumn>& table) { return table.at(0).rows.size(); }
 
-// A row of the table as a tf.Example.
+// Returns a row of the table as a tf.Example.
 std::string ExampleRow(const std::vector<TestColumn>& table, size_t row) {
   std::string entries;
   for (const TestColumn& column : table) {
@@ -188,11 +189,11 @@ std::string CsvRow(const std::vector<TestColumn>& table, size_t row) {
   return csv;
 }
 
-// What a row decoder makes of rows of a table.
+// The result of a row decoder for rows of a table.
 struct RowsDecoded {
   Columns columns;
   std::vector<std::pair<size_t, absl::Status>> bad = {};
-  std::vector<std::string> records = {};  // what strings point into
+  std::vector<std::string> records = {};  // the memory that strings point into
 };
 template <typename WriteRow>
 RowsDecoded DecodeRows(const Schema& schema, const std::vector<TestColumn>& table,
@@ -235,7 +236,8 @@ Field WithMissing(Field field, std::vector<std::string> missing) {
   return field;
 }
 
-// Scalars and lists of all types, with and without defaults and missing values.
+// Returns a schema with scalars and lists of all types, with and without defaults and missing
+// values.
 Schema FullSchema() {
   return {{TypedField("id", ValueType::kInt),
            WithDefault(TypedField("count", ValueType::kInt), int64_t{-1}, {"7"}),
@@ -307,7 +309,7 @@ TEST_P(ColumnDecoderConformance, GivesWhatTheRowDecodersGive) {
   ExpectSame(decoded.columns, as_json.columns);
 }
 
-// In CSV an empty cell is no value, so that no string of the table may be empty.
+// An empty cell of CSV is no value, so no string of the table may be empty.
 TEST_P(ColumnDecoderConformance, GivesWhatCsvGives) {
   const Schema schema = FullSchema();
   std::vector<TestColumn> table = FullTable(500);
@@ -335,7 +337,7 @@ TEST_P(ColumnDecoderConformance, DecodesAnyRowsInAnyOrder) {
              DecodeRows(schema, table, rows, *decoder, ExampleRow).columns);
 }
 
-TEST_P(ColumnDecoderConformance, RowsThatDoNotFitAreNamedAsRowDecodersNameThem) {
+TEST_P(ColumnDecoderConformance, RowsThatDoNotFitHaveTheErrorsOfRowDecoders) {
   Field truncated = WithMissing(TypedField("cut", ValueType::kInt), {"5"});
   truncated.truncate = true;
   const Schema schema = {{TypedField("id", ValueType::kInt), truncated,
@@ -368,7 +370,8 @@ TEST_P(ColumnDecoderConformance, RowsThatDoNotFitAreNamedAsRowDecodersNameThem) 
   ASSERT_EQ(decoded.bad.size(), wanted.bad.size());
   for (size_t i = 0; i < wanted.bad.size(); ++i) {
     EXPECT_EQ(decoded.bad[i].place, wanted.bad[i].first);
-    if (decoded.bad[i].place == 6) continue;  // two errors: each names its first
+    // it has two errors, and each decoder reports its first one
+    if (decoded.bad[i].place == 6) continue;
     EXPECT_EQ(decoded.bad[i].why, wanted.bad[i].second);
   }
   EXPECT_THAT(decoded.bad[5].why.message(), HasSubstr("column 'cut': the record has no value"));
@@ -444,10 +447,10 @@ TEST(ColumnDecoderTest, ColumnsThatCannotFillAFieldAreRefused) {
   const Field number = TypedField("x", ValueType::kInt);
   EXPECT_THAT(fails(number, {}), HasSubstr("has no column 'x', and it has no default"));
   EXPECT_THAT(fails(number, {{"x", BufferType::kString}}),
-              HasSubstr("column 'x' of the data is string, the model file says int"));
+              HasSubstr("column 'x' of the data is string, but the model file says int"));
   EXPECT_THAT(fails(number, {{"x", BufferType::kDouble}}), HasSubstr("truncate: true"));
   EXPECT_THAT(fails(TypedField("x", ValueType::kString), {{"x", BufferType::kInt8}}),
-              HasSubstr("is int8, the model file says string"));
+              HasSubstr("is int8, but the model file says string"));
   EXPECT_THAT(fails(number, {{"x", BufferType::kInt8}, {"x", BufferType::kInt8}}),
               HasSubstr("two columns 'x'"));
 }
@@ -469,7 +472,7 @@ TEST(ColumnDecoderTest, ANullInAListIsAnErrorOfItsRow) {
   EXPECT_EQ(columns.rows(), 1);
 }
 
-TEST(ColumnChunkTest, WhatLiesOutsideTheBuffersIsFound) {
+TEST(ColumnChunkTest, ReferencesOutsideTheBuffersAreRefused) {
   const std::vector<int32_t> down = {0, 3, 2}, past = {0, 1, 9}, negative = {-1, 0, 0},
                              few = {0, 1};
   const std::string eight(8, 'x');
@@ -496,7 +499,7 @@ TEST(ColumnChunkTest, WhatLiesOutsideTheBuffersIsFound) {
               HasSubstr("2 offsets of lists, not 3"));
   EXPECT_THAT(broken(BufferType::kInt8, true,
                      {.list_offsets = past, .value_validity = "x", .values = std::string(9, 'x')}),
-              HasSubstr("no validity for some of the 9 values"));
+              HasSubstr("validity bits are missing for some of the 9 values"));
   EXPECT_EQ(CheckColumnChunk({}, {.rows = 2, .columns = {{}}}).code(), absl::StatusCode::kDataLoss);
 }
 

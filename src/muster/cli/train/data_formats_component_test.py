@@ -133,7 +133,7 @@ def test_what_is_not_read_is_named_with_a_way(place):
         ["inspect", "spec.yaml", "--features", "data.parquet"],
     ):
         said = place.run(*arguments, code=1).stderr
-        assert "data.parquet: this is Apache Parquet, which is not read" in said
+        assert "data.parquet: this is Apache Parquet, which muster does not read" in said
         assert "pandas.read_parquet('data.parquet').to_csv('data.csv', index=False)" in said
     assert not (place.folder / "shards").exists()
 
