@@ -37,7 +37,7 @@ std::string CurrentFolder() {
   return folder == nullptr ? "" : folder.get();
 }
 
-// "my-train" of "folder/My_train.py"; "" where there is no letter.
+// Returns "my-train" for "folder/My_train.py"; "" if there is no letter.
 std::string GetLabel(const std::string& word) {
   std::string label;
   for (const char c : io::Basename(word)) {
@@ -51,7 +51,8 @@ std::string GetLabel(const std::string& word) {
   return label.substr(0, kMaxStem);
 }
 
-// "train" of "python train.py": the last of the first two words that has a letter, as a label.
+// Returns "train" for "python train.py": as a label, the last of the first two words that has a
+// letter.
 std::string GetStem(const std::vector<std::string>& command) {
   std::string stem;
   for (size_t i = 0; i < std::min<size_t>(2, command.size()); ++i) {
@@ -62,7 +63,7 @@ std::string GetStem(const std::vector<std::string>& command) {
   return stem.empty() ? "job" : stem;
 }
 
-// "train-titanic" of "train titanic.yaml".
+// Returns "train-titanic" for "train titanic.yaml".
 std::string JoinedLabels(const std::vector<std::string>& words) {
   std::vector<std::string> labels;
   for (const std::string& word : words) {
@@ -72,7 +73,7 @@ std::string JoinedLabels(const std::vector<std::string>& words) {
   return absl::StrJoin(labels, "-");
 }
 
-// Unlike those of other starts at the same time.
+// Returns a name that differs from those of other jobs started at the same time.
 std::string NameFor(const std::string& stem) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const int64_t millis = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
@@ -118,7 +119,7 @@ absl::StatusOr<job::JobSpec> FromCommand(const JobFlags& flags) {
   spec.all_workers = !flags.chief;
   spec.needs_evaluator = flags.evaluator;
   spec.fail_fast = true;
-  // On hosts a task may start again elsewhere, where the others do not know it.
+  // On hosts a task may be restarted on another host, where the others do not know it.
   const bool gang = flags.restart_scope.empty() ? flags.ps == 0 || !flags.hosts.empty()
                                                 : flags.restart_scope == "gang";
   spec.restart_scope = gang ? job::RestartScope::kGang : job::RestartScope::kTask;
@@ -144,7 +145,8 @@ absl::Status SetTimeouts(const JobFlags& flags, job::JobSpec* spec) {
   return absl::OkStatus();
 }
 
-// Wrong use: a flag that is not NAME=PATH, names no volume, or a path that is not there.
+// INVALID_ARGUMENT for a flag that is not NAME=PATH, that names no volume, or whose path does not
+// exist.
 absl::Status MapVolumes(const JobFlags& flags, JobRequest* request) {
   const auto fail = [](const absl::Status& status) {
     throw CLI::ValidationError("--volume", std::string(ToStd(status.message())));
@@ -182,7 +184,7 @@ absl::Status SetEntryPoints(const JobFlags& flags, job::JobSpec* spec) {
     job::SetEntryPoint(flags.command, &replica.pod_template);
   }
   if (is_used) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("each container of ", flags.file,
+  return absl::InvalidArgumentError(StrCat("every container of ", flags.file,
                                            " has a command, so the command after -- would not "
                                            "run: leave it out"));
 }
@@ -213,11 +215,11 @@ void SetGpus(const JobFlags& flags, JobRequest* request) {
   }
 }
 
-// That of the first template whose environment has a TF_CONFIG with one.
+// Returns the model_dir of the first template whose environment has a TF_CONFIG that names one.
 std::string ModelDirOfTemplates(const job::JobSpec& spec) {
   for (const auto& [type, replica] : spec.replicas) {
     const auto process = job::ParseProcess(replica.pod_template);
-    if (!process.ok()) continue;  // said when the programs are checked
+    if (!process.ok()) continue;  // reported when the programs are checked
     for (const auto& [name, value] : process->env) {
       std::string found = name == "TF_CONFIG" ? job::GetModelDir(value) : "";
       if (!found.empty()) return found;
@@ -226,7 +228,8 @@ std::string ModelDirOfTemplates(const job::JobSpec& spec) {
   return "";
 }
 
-// Of a command with --model-dir FOLDER or --model_dir=FOLDER, as the Estimator's programs have it.
+// Returns FOLDER of a command with --model-dir FOLDER or --model_dir=FOLDER, as the Estimator's
+// programs have it.
 std::string ModelDirOfCommand(const std::vector<std::string>& command) {
   for (size_t i = 0; i < command.size(); ++i) {
     for (const std::string_view flag : {"--model-dir", "--model_dir"}) {
@@ -240,7 +243,7 @@ std::string ModelDirOfCommand(const std::vector<std::string>& command) {
   return "";
 }
 
-// What the file asks for and one machine does not give, each thing once.
+// Notes, once for each setting, what the file asks for but one machine does not offer.
 void AddNotes(JobRequest* request) {
   std::set<std::string> unused;
   for (const auto& [type, replica] : request->spec.replicas) {
@@ -251,7 +254,7 @@ void AddNotes(JobRequest* request) {
   request->notes.push_back(StrCat("not used on this machine: ", absl::StrJoin(unused, ", ")));
 }
 
-// What the tasks find on this machine, and where the coordinator is.
+// Adds flags for what the tasks find on this machine, and for the coordinator's address.
 void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_option(
           "--env", flags->env,
@@ -440,7 +443,7 @@ absl::StatusOr<JobRequest> MakeRequest(const JobFlags& flags) {
     MUSTER_ASSIGN_OR_RETURN(model_dir, io::LocalPath(flags.model_dir));
   }
   if (model_dir.empty()) model_dir = ModelDirOfTemplates(request.spec);
-  // Staged tasks run in folders of their own.
+  // Tasks with staged files run in separate folders.
   const bool is_staged = !request.spec.files.empty() || !request.spec.archives.empty();
   if (model_dir.empty() && !is_staged) model_dir = ModelDirOfCommand(flags.command);
   const bool is_local = !model_dir.empty() && model_dir.find("://") == std::string::npos;
@@ -469,7 +472,7 @@ absl::StatusOr<JobRequest> MakeRequest(const JobFlags& flags) {
   Refusals refusals;
   refusals.Add(MapVolumes(flags, &request));
   MUSTER_RETURN_IF_ERROR(MapPaths(flags, &request));
-  if (request.hosts.names.empty()) {  // hosts are asked for their own
+  if (request.hosts.names.empty()) {  // each host is asked for its own
     refusals.Add(CheckPrograms(request.spec, request.options.working_directory));
   }
   MUSTER_RETURN_IF_ERROR(refusals.status());
