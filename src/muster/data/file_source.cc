@@ -14,7 +14,7 @@ constexpr size_t kMaxOpenFiles = 64;
 
 }  // namespace
 
-std::shared_ptr<Chunk> ChunkPool::Take() {
+std::shared_ptr<Chunk> ChunkPool::Get() {
   std::unique_ptr<Chunk> chunk;
   {
     MutexLock lock(&mutex_);
@@ -62,7 +62,7 @@ absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> FileSource::OpenFile
 }
 
 std::shared_ptr<Chunk> FileSource::NewPiece(size_t chunk) const {
-  std::shared_ptr<Chunk> piece = pool_->Take();
+  std::shared_ptr<Chunk> piece = pool_->Get();
   piece->file = table_.names[table_.chunks[chunk].file];
   piece->first_number = table_.chunks[chunk].first_number;
   return piece;

@@ -20,7 +20,7 @@ namespace muster::data {
 class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
  public:
   // Returns a chunk without records, whose `bytes` have unspecified contents.
-  std::shared_ptr<Chunk> Take();
+  std::shared_ptr<Chunk> Get();
 
  private:
   void Return(std::unique_ptr<Chunk> chunk);

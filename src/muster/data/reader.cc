@@ -141,7 +141,7 @@ absl::Status BatchReaderImpl::FillBatch(formats::Columns* columns) {
   while (columns->rows() < spec_.batch_size) {
     picks_.clear();
     const size_t held = held_.size();
-    MUSTER_RETURN_IF_ERROR(order_->Take(spec_.batch_size - columns->rows(), &picks_, &held_));
+    MUSTER_RETURN_IF_ERROR(order_->Next(spec_.batch_size - columns->rows(), &picks_, &held_));
     for (size_t i = held; i < held_.size(); ++i) columns->KeepAlive(held_[i]);
     if (picks_.empty()) return absl::OkStatus();
     MUSTER_RETURN_IF_ERROR(Decode(columns));

@@ -57,7 +57,7 @@ class FileOrder : public RecordOrder {
     return absl::OkStatus();
   }
 
-  absl::Status Take(size_t count, std::vector<Pick>* picks,
+  absl::Status Next(size_t count, std::vector<Pick>* picks,
                     std::vector<std::shared_ptr<const Chunk>>* held) override {
     while (count > 0) {
       if (piece_ == nullptr || next_ == piece_->records.size()) {
@@ -140,7 +140,7 @@ class ShuffledOrder : public RecordOrder {
     return absl::OkStatus();
   }
 
-  absl::Status Take(size_t count, std::vector<Pick>* picks,
+  absl::Status Next(size_t count, std::vector<Pick>* picks,
                     std::vector<std::shared_ptr<const Chunk>>* held) override {
     while (count > 0) {
       while (open_.size() < open_chunks_ && next_ordinal_ < chunks_.order().size()) {
@@ -170,7 +170,7 @@ class ShuffledOrder : public RecordOrder {
   struct Cursor {
     uint32_t ordinal;
     uint32_t consumed = 0;
-    bool touched = false;  // whether it was used since Take() began
+    bool touched = false;  // whether it was used since Next() began
     std::vector<uint32_t> order;
     std::shared_ptr<const Chunk> chunk;
   };

@@ -24,7 +24,7 @@ class RecordOrder {
   virtual ~RecordOrder() = default;
   // Appends up to `count` next records to *picks, and the objects that keep them in memory to
   // *held. Appends none only at the end of the epoch.
-  virtual absl::Status Take(size_t count, std::vector<Pick>* picks,
+  virtual absl::Status Next(size_t count, std::vector<Pick>* picks,
                             std::vector<std::shared_ptr<const Chunk>>* held) = 0;
   // Sets emitted, next_ordinal and open.
   virtual void Save(Position* position) const = 0;

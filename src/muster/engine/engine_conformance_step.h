@@ -18,14 +18,14 @@ class CheckingSink final : public GradientSink {
       : specs_(engine.variables()), views_(views), with_squares_(with_squares) {}
   bool WantsSquares(int) const override { return with_squares_; }
   void Dense(int variable, std::span<const float> gradient) override {
-    const VariableSpec* const spec = Take(variable);
+    const VariableSpec* const spec = Record(variable);
     if (spec == nullptr) return;
     EXPECT_NE(spec->kind, VariableKind::kState) << spec->name;
     EXPECT_EQ(std::ssize(gradient), spec->elements()) << spec->name;
     CheckFinite(*spec, gradient);
   }
   void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override {
-    const VariableSpec* const spec = Take(variable);
+    const VariableSpec* const spec = Record(variable);
     if (spec == nullptr) return;
     EXPECT_EQ(spec->kind, VariableKind::kTable) << spec->name;
     const VariableView& view = views_[static_cast<size_t>(variable)];
@@ -37,7 +37,7 @@ class CheckingSink final : public GradientSink {
     CheckFinite(*spec, gradient);
   }
   void Statistic(int variable, std::span<const float> value) override {
-    const VariableSpec* const spec = Take(variable);
+    const VariableSpec* const spec = Record(variable);
     if (spec == nullptr) return;
     EXPECT_EQ(spec->kind, VariableKind::kState) << spec->name;
     EXPECT_EQ(std::ssize(value), spec->elements()) << spec->name;
@@ -47,7 +47,7 @@ class CheckingSink final : public GradientSink {
   std::vector<int> order;
 
  private:
-  const VariableSpec* Take(int variable) {
+  const VariableSpec* Record(int variable) {
     order.push_back(variable);
     const bool there = variable >= 0 && static_cast<size_t>(variable) < specs_.size();
     EXPECT_TRUE(there) << variable;

@@ -174,7 +174,7 @@ class CrossTransform final : public IdTransform {
     size_t bad_value = 0;
     absl::Status status = key.Values(rows, scratch, first, count, values, &bad_value);
     if (status.ok()) return status;
-    *bad_row = RowOfValue(rows.column(key.field()), bad_value);
+    *bad_row = FindRow(rows.column(key.field()), bad_value);
     return status;
   }
 

@@ -86,7 +86,7 @@ std::unique_ptr<IdTransform> MakeIdTransform(const FeatureSpec& spec, const Colu
 absl::Status CheckLengths(const formats::Column& column, int shape, int* bad_row);
 
 // Returns the row that contains value number `value` of a field.
-int RowOfValue(const formats::Column& column, size_t value);
+int FindRow(const formats::Column& column, size_t value);
 // Returns the number of the field's values in all rows.
 size_t NumValues(const formats::Column& column, formats::ValueType type);
 // Returns a value as an error message shows it: escaped, in quotes, cut if long.

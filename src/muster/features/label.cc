@@ -101,7 +101,7 @@ absl::Status LabelTransform::FromWords(const formats::Columns& rows, const Scrat
     MUSTER_RETURN_IF_ERROR(words_->Lookup(rows, scratch, first, count, places.data(), &bad_value));
     for (int i = 0; i < count; ++i) {
       const size_t at = first + static_cast<size_t>(i);
-      const int row = is_set ? RowOfValue(input, at) : static_cast<int>(at);
+      const int row = is_set ? FindRow(input, at) : static_cast<int>(at);
       if (places[i] < 0) {
         *bad_row = row;
         const std::string value = type_ == formats::ValueType::kInt

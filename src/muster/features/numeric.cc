@@ -182,7 +182,7 @@ absl::Status Normalizer::Apply(const formats::Columns& rows, std::vector<float>*
   }
   const size_t bad = FirstNotFinite(values->data(), values->size());
   if (bad == values->size()) return absl::OkStatus();
-  *bad_row = RowOfValue(input, bad);
+  *bad_row = FindRow(input, bad);
   return NotFinite(input, bad, (*values)[bad]);
 }
 

@@ -44,7 +44,7 @@ std::string Wanted(const RawColumnSpec& column) {
 }
 
 // Rounds to the nearest, ties to even, as TensorFlow's casts do.
-uint16_t Bfloat16Of(float value) {
+uint16_t ToBfloat16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40);
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
@@ -89,7 +89,7 @@ class NumberWriter {
     if (type_ == DataType::kDouble) {
       PutBytes(double{value});
     } else if (type_ == DataType::kBfloat16) {
-      PutBytes(Bfloat16Of(value));
+      PutBytes(ToBfloat16(value));
     } else if (type_ == DataType::kHalf) {
       PutBytes(ToHalf(value));
     } else {

@@ -15,7 +15,7 @@ namespace {
 // ThreadSanitizer does not understand Debian's absl::Mutex.
 class ScratchPool {
  public:
-  std::unique_ptr<Scratch> Take() {
+  std::unique_ptr<Scratch> Get() {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) return std::make_unique<Scratch>();
     std::unique_ptr<Scratch> scratch = std::move(free_.back());
@@ -110,7 +110,7 @@ class TransformOfSpec final : public FeatureTransform {
   absl::Status Apply(const formats::Columns& rows, bool with_labels, FeatureBatch* batch,
                      int* bad_row) const override {
     int row = -1;
-    std::unique_ptr<Scratch> scratch = scratch_.Take();
+    std::unique_ptr<Scratch> scratch = scratch_.Get();
     absl::Status status = Fill(rows, with_labels, scratch.get(), batch, &row);
     scratch_.Return(std::move(scratch));
     if (bad_row != nullptr) *bad_row = row;

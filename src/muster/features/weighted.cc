@@ -34,7 +34,7 @@ class WeightedTransform final : public IdTransform {
     std::copy(input.floats.begin(), input.floats.end(), ids->weights.begin());
     const size_t bad = FirstNotFinite(ids->weights.data(), ids->weights.size());
     if (bad == ids->weights.size()) return absl::OkStatus();
-    *bad_row = RowOfValue(input, bad);
+    *bad_row = FindRow(input, bad);
     return absl::InvalidArgumentError(
         StrCat("the weight ", ids->weights[bad], " is not finite; mend or leave out the row"));
   }

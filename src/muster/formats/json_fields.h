@@ -36,7 +36,7 @@ class JsonFields {
   bool Has(const char* name) const;
 
   void Fail(std::string_view message);
-  void Take(const absl::Status& status);  // merges the status of a part; the first error is kept
+  void Update(const absl::Status& status);  // merges the status of a part; the first error is kept
   const absl::Status& status() const { return status_; }
   const std::string& where() const { return where_; }
 

@@ -170,7 +170,7 @@ class NetworkBuilder {
   }
 
   // Returns the columns whose embeddings are in the table.
-  std::vector<std::string> UsersOf(const std::string& table) const {
+  std::vector<std::string> FindUsers(const std::string& table) const {
     std::vector<std::string> users;
     for (const std::string& name : spec_.UsedColumns()) {
       const ColumnSpec& column = *spec_.features.Find(name);
@@ -192,7 +192,7 @@ class NetworkBuilder {
                                           LayerFolder(name));
         continue;
       }
-      const std::vector<std::string> users = UsersOf(EmbeddingVariable(column));
+      const std::vector<std::string> users = FindUsers(EmbeddingVariable(column));
       const auto is_listed = [&users](const std::vector<std::string>& names) {
         return std::ranges::any_of(users,
                                    [&](const std::string& user) { return Lists(names, user); });

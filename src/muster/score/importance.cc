@@ -65,7 +65,7 @@ class AllRows {
       bad_records_ = reader.bad_rows();
       for (size_t row = 0; std::cmp_less(row, batch.rows()); ++row) {
         if (max_rows > 0 && std::cmp_equal(all_.rows(), max_rows)) break;
-        Take(batch, row);
+        Add(batch, row);
       }
     }
     if (all_.rows() == 0) return absl::InvalidArgumentError("explain: the data has no rows");
@@ -109,7 +109,7 @@ class AllRows {
     }
   }
 
-  void Take(const Columns& batch, size_t row) {
+  void Add(const Columns& batch, size_t row) {
     for (int i = 0; std::cmp_less(i, schema().fields.size()); ++i) {
       std::vector<std::string_view>& strings = all_.mutable_column(i).strings;
       const size_t before = strings.size();

@@ -169,7 +169,7 @@ absl::StatusOr<PartPlan> ParsePartPlan(std::string_view text, std::string_view w
                          .modified_ns = file.Int("modified_ns", 0, -kMax, kMax),
                          .identity = file.Text("identity"),
                          .records = file.Int("records", -1, 0, kMaxRecords)});
-    fields.Take(file.status());
+    fields.Update(file.status());
   }
   MUSTER_RETURN_IF_ERROR(fields.status());
   return plan;

@@ -216,7 +216,7 @@ void SetGpus(const JobFlags& flags, JobRequest* request) {
 }
 
 // Returns the model_dir of the first template whose environment has a TF_CONFIG that names one.
-std::string ModelDirOfTemplates(const job::JobSpec& spec) {
+std::string FindModelDir(const job::JobSpec& spec) {
   for (const auto& [type, replica] : spec.replicas) {
     const auto process = job::ParseProcess(replica.pod_template);
     if (!process.ok()) continue;  // reported when the programs are checked
@@ -230,7 +230,7 @@ std::string ModelDirOfTemplates(const job::JobSpec& spec) {
 
 // Returns FOLDER of a command with --model-dir FOLDER or --model_dir=FOLDER, as the Estimator's
 // programs have it.
-std::string ModelDirOfCommand(const std::vector<std::string>& command) {
+std::string FindModelDir(const std::vector<std::string>& command) {
   for (size_t i = 0; i < command.size(); ++i) {
     for (const std::string_view flag : {"--model-dir", "--model_dir"}) {
       std::string found;
@@ -442,10 +442,10 @@ absl::StatusOr<JobRequest> MakeRequest(const JobFlags& flags) {
   if (!flags.model_dir.empty()) {
     MUSTER_ASSIGN_OR_RETURN(model_dir, io::LocalPath(flags.model_dir));
   }
-  if (model_dir.empty()) model_dir = ModelDirOfTemplates(request.spec);
+  if (model_dir.empty()) model_dir = FindModelDir(request.spec);
   // Tasks with staged files run in separate folders.
   const bool is_staged = !request.spec.files.empty() || !request.spec.archives.empty();
-  if (model_dir.empty() && !is_staged) model_dir = ModelDirOfCommand(flags.command);
+  if (model_dir.empty() && !is_staged) model_dir = FindModelDir(flags.command);
   const bool is_local = !model_dir.empty() && model_dir.find("://") == std::string::npos;
   if (is_local) model_dir = io::JoinPath(CurrentFolder(), model_dir);
   MUSTER_RETURN_IF_ERROR(job::Validate(request.spec, flags.file.empty() ? "job" : flags.file));

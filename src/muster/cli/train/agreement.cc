@@ -173,7 +173,7 @@ constexpr FlagUse kFlagUses[] = {
 };
 
 // Vocabularies from files belong to the model, but are not in the model file.
-uint32_t ChecksumOfWords(const features::FeatureSpec& features) {
+uint32_t GetWordsChecksum(const features::FeatureSpec& features) {
   uint32_t checksum = 0;
   for (const features::ColumnSpec& column : features.columns) {
     if (column.words_file.empty()) continue;
@@ -189,7 +189,7 @@ absl::StatusOr<std::string> DescribeModelFile(const TrainFlags& flags,
                                               io::FileSystem& files) {
   if (model.exported) return absl::StrFormat("%08x", model.exported->checksum);
   MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(files, flags.spec, kMaxSpecBytes));
-  const uint32_t words = ChecksumOfWords(model.features);
+  const uint32_t words = GetWordsChecksum(model.features);
   if (words == 0) return absl::StrFormat("%08x", Crc32c(text));
   return absl::StrFormat("%08x with vocabularies %08x", Crc32c(text), words);
 }

@@ -85,8 +85,8 @@ class InBatchSoftmaxLoss final : public HeadOfSpec {
       for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
         const size_t row = static_cast<size_t>(begin) + i;
         const float reward = labels[row] * (weights.empty() ? 1 : weights[row]);
-        *loss_sum +=
-            LossOfRow({scores + i * rows, rows}, row, reward, scale / temperature_, corrections);
+        *loss_sum += ComputeRowLoss({scores + i * rows, rows}, row, reward, scale / temperature_,
+                                    corrections);
       }
       if (!gradient.empty()) AddGradient(pairs, begin, n, scores, workspace, gradient);
     }
@@ -94,8 +94,8 @@ class InBatchSoftmaxLoss final : public HeadOfSpec {
 
  private:
   // Replaces the row's scores by the derivatives of the loss with respect to <q, v>.
-  static double LossOfRow(std::span<float> scores, size_t own, float reward, float scale,
-                          const std::vector<float>& corrections) {
+  static double ComputeRowLoss(std::span<float> scores, size_t own, float reward, float scale,
+                               const std::vector<float>& corrections) {
     float largest = -HUGE_VALF;
     for (size_t j = 0; j < scores.size(); ++j) {
       scores[j] -= corrections[j];

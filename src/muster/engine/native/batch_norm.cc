@@ -78,8 +78,8 @@ class BatchNormLayer final : public Layer {
   void Emit(const Step&, GradientSink& sink) override {
     sink.Dense(variables_.gamma, ToFloats(dy_xhat_.Total()));
     sink.Dense(variables_.beta, ToFloats(dy_.Total()));
-    sink.Statistic(variables_.moving_mean, OfAll(mean_));
-    sink.Statistic(variables_.moving_variance, OfAll(variance_));
+    sink.Statistic(variables_.moving_mean, CombineWorkers(mean_));
+    sink.Statistic(variables_.moving_variance, CombineWorkers(variance_));
   }
 
  private:
@@ -121,7 +121,7 @@ class BatchNormLayer final : public Layer {
 
   // Returns what the workers computed. If each has its own statistics, returns their mean weighted
   // by rows.
-  std::span<const float> OfAll(std::span<const float> taken) {
+  std::span<const float> CombineWorkers(std::span<const float> taken) {
     if (!x_.each_for_itself()) return taken.first(emitted_.size());
     const double rows = std::accumulate(rows_.begin(), rows_.end(), 0.0);
     for (size_t j = 0; j < emitted_.size(); ++j) {

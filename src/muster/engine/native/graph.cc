@@ -163,7 +163,7 @@ std::vector<Node> GraphBuilder::SharedEmbeddingBags(const std::vector<EmbeddingO
     // If a table has several bags, it finds the distinct rows of all of them itself.
     state_->UseTable(variable, bag.id_list, /*distinct=*/bags.size() == 1);
     outputs.push_back(state_->NewTensor(std::max(table.dimension, 1), true, table.name));
-    nodes.push_back(state_->LastNode(InfoOfBag(bag, variable)));
+    nodes.push_back(state_->LastNode(MakeBagInfo(bag, variable)));
     state_->graph.bag_uses.push_back(
         {layers.size(), variable, bag.id_list, outputs.back(), table.max_norm == 0});
   }

@@ -40,7 +40,7 @@ std::string NameAbove(const std::vector<LayerInfo>& infos, const std::vector<Nod
   return LayerName(folder, op);
 }
 
-LayerInfo InfoOfBag(const EmbeddingOptions& bag, int variable) {
+LayerInfo MakeBagInfo(const EmbeddingOptions& bag, int variable) {
   const bool pools = bag.pooling != features::Pooling::kNone;
   return {.name = bag.layer.empty() ? GetNameInFolder(bag.name, "EmbeddingBag")
                                     : LayerName(bag.layer, "EmbeddingBag"),

@@ -20,7 +20,7 @@ std::string NameAbove(const std::vector<LayerInfo>& infos, const std::vector<Nod
                       const std::string& op);
 
 // Returns the LayerInfo that EmbeddingBag and SharedEmbeddingBags add; `variable` is the table.
-LayerInfo InfoOfBag(const EmbeddingOptions& bag, int variable);
+LayerInfo MakeBagInfo(const EmbeddingOptions& bag, int variable);
 
 std::string GetName(Activation activation);        // "relu"
 std::string GetName(features::Combiner combiner);  // "mean"

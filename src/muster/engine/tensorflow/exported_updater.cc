@@ -40,7 +40,7 @@ absl::StatusOr<ExportedEngine::Places> ExportedEngine::RunOn(const Function& fun
 absl::StatusOr<float> ExportedEngine::LearningRate(int64_t step) {
   MUSTER_RETURN_IF_ERROR(Begin());
   const std::vector<Given> given(learning_rate_.signature->inputs.size(),
-                                 {PlaceOfTensor(formats::DataType::kInt64, {}), &step});
+                                 {MakePlace(formats::DataType::kInt64, {}), &step});
   absl::StatusOr<Places> results = RunOn(learning_rate_, given);
   if (!results.ok()) return Annotate(results.status(), StrCat("learning rate of step ", step));
   const auto& outputs = learning_rate_.signature->outputs;
@@ -59,25 +59,24 @@ absl::StatusOr<ExportedEngine::Given> ExportedEngine::GivenTo(
     const int64_t* step) const {
   const auto i = static_cast<size_t>(port.index);
   if (port.role == Role::kStep) {
-    return Given{PlaceOfTensor(formats::DataType::kInt64, {}), step};
+    return Given{MakePlace(formats::DataType::kInt64, {}), step};
   }
   if (port.role == Role::kSlot) {
-    return Given{PlaceOfTensor(slots_[i].type, slots_[i].shape), slots[i].data()};
+    return Given{MakePlace(slots_[i].type, slots_[i].shape), slots[i].data()};
   }
   const KerasVariable& variable = model_.variables[i];
   const size_t spec = GetSpec(port.index);
   if (port.role == Role::kVariable) {
-    return Given{PlaceOfTensor(variable.type, variable.shape), weights[spec].data};
+    return Given{MakePlace(variable.type, variable.shape), weights[spec].data};
   }
   const VariableGradient& gradient = gradients[spec];
   const auto rows = static_cast<int64_t>(gradient.rows.size());
   if (port.role == Role::kRows) {
-    return Given{PlaceOfTensor(formats::DataType::kInt32, std::span(&rows, 1)),
-                 gradient.rows.data()};
+    return Given{MakePlace(formats::DataType::kInt32, std::span(&rows, 1)), gradient.rows.data()};
   }
   std::vector<int64_t> shape = variable.shape;
   if (variable.kind == KerasVariable::Kind::kTable) shape[0] = rows;
-  const TensorPlace place = PlaceOfTensor(variable.type, shape);
+  const TensorPlace place = MakePlace(variable.type, shape);
   if (place.bytes == gradient.values.size_bytes()) return Given{place, gradient.values.data()};
   return absl::InvalidArgumentError(StrCat("the gradient of ", variable.name, " has ",
                                            gradient.values.size(), " values, not ",
@@ -116,7 +115,7 @@ absl::Status ExportedEngine::Apply(std::span<const VariableView> weights,
     if (!is_slot && port.role != Role::kNewVariable) continue;
     const auto type = is_slot ? slots_[i].type : model_.variables[i].type;
     const auto& shape = is_slot ? slots_[i].shape : model_.variables[i].shape;
-    const TensorPlace wanted = PlaceOfTensor(type, shape);
+    const TensorPlace wanted = MakePlace(type, shape);
     if (place.type != wanted.type || place.bytes != wanted.bytes) {
       return absl::DataLossError(StrCat(
           what, " gives a new value of ", is_slot ? slots_[i].name : model_.variables[i].name,

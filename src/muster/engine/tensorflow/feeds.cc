@@ -28,7 +28,7 @@ Feeds::Feeds(const KerasExport& model, host::SharedSegment& segment)
       tables_(model.variables.size()),
       first_id_(model.lookups.size()) {
   for (const KerasVariable& variable : model.variables) {
-    variables_.push_back(PlaceOfTensor(variable.type, variable.shape));
+    variables_.push_back(MakePlace(variable.type, variable.shape));
   }
   whole_ = variables_;
   denominator_.type = static_cast<uint64_t>(formats::DataType::kFloat);

@@ -132,7 +132,7 @@ void ReadList(JsonFields& parent, const char* name, const Read& read) {
     if (!called.empty() && !names.insert(called).second) {
       fields.Fail(StrCat("there are two with the name ", called));
     }
-    parent.Take(fields.status());
+    parent.Update(fields.status());
   }
 }
 
@@ -177,7 +177,7 @@ void ReadLookup(JsonFields& fields, size_t number, KerasExport* model) {
   } else if (source.Text("computed").empty()) {
     source.Fail("must have \"input\", \"label\" or \"computed\"");
   }
-  fields.Take(source.status());
+  fields.Update(source.status());
   model->lookups.push_back(std::move(lookup));
 }
 
@@ -228,8 +228,8 @@ void ReadOptimizer(JsonFields& parent, KerasExport* model) {
   const auto rate = model->optimizer.find("learning_rate");
   model->rate_is_function =
       rate != model->optimizer.end() && rate->is_object() && rate->contains("signature");
-  parent.Take(optimizer.status());
-  parent.Take(clip.status());
+  parent.Update(optimizer.status());
+  parent.Update(clip.status());
 }
 
 }  // namespace
@@ -267,7 +267,7 @@ absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::s
   if (fields.Has("sample_weight")) {
     JsonFields weight(fields.Object("sample_weight"), StrCat(where, ".sample_weight"));
     model.sample_weight = ReadColumn(weight);
-    fields.Take(weight.status());
+    fields.Update(weight.status());
   }
   if (fields.Has("key")) {
     JsonFields key(fields.Object("key"), StrCat(where, ".key"));
@@ -275,7 +275,7 @@ absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::s
     if (!model.key->shape.empty() || !model.key->decode.empty()) {
       key.Fail("a key must be one value per row and must not be decoded");
     }
-    fields.Take(key.status());
+    fields.Update(key.status());
   }
   ReadList(fields, "variables",
            [&](JsonFields& each) { return model.variables.emplace_back(ReadVariable(each)).name; });

@@ -12,7 +12,7 @@ namespace muster::engine::tensorflow {
 
 // Returns a place with type, shape and number of bytes, whose offset is not set yet. For types with
 // plain elements; the shape has at most TensorPlace::kMaxRank sizes, none of them negative.
-inline host::TensorPlace PlaceOfTensor(formats::DataType type, std::span<const int64_t> shape) {
+inline host::TensorPlace MakePlace(formats::DataType type, std::span<const int64_t> shape) {
   host::TensorPlace place{.type = static_cast<uint64_t>(type), .rank = shape.size()};
   uint64_t elements = 1;
   for (size_t i = 0; i < shape.size(); ++i) {

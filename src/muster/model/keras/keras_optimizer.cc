@@ -101,7 +101,7 @@ void ReadSchedule(JsonFields& fields, OptimizerSpec* spec) {
   const std::string name = fields.Text("schedule");
   const auto found = std::ranges::find(KerasSchedules(), name, &KerasScheduleEntry::name);
   if (found == KerasSchedules().end()) {
-    return fields.Take(absl::UnimplementedError(
+    return fields.Update(absl::UnimplementedError(
         StrCat(fields.where(), ": muster has no schedule \"", name,
                "\": export with a learning rate that is a number or one of Keras's schedules")));
   }
@@ -140,7 +140,7 @@ void ReadLearningRate(JsonFields& fields, const Json& optimizer, OptimizerSpec* 
   } else {
     ReadSchedule(schedule, spec);
   }
-  fields.Take(schedule.status());
+  fields.Update(schedule.status());
 }
 
 optim::ClipSpec ReadClip(JsonFields& fields, double clip_value) {
@@ -160,7 +160,7 @@ optim::ClipSpec ReadClip(JsonFields& fields, double clip_value) {
     spec = {.kind = kind, .limit = ReadNumber(clip, name, ValueRange::kPositive)};
   }
   if (given > 1) clip.Fail("has more than one of clipnorm, clipvalue and global_clipnorm");
-  fields.Take(clip.status());
+  fields.Update(clip.status());
   return spec;
 }
 
@@ -183,14 +183,14 @@ void ReadWeightDecay(JsonFields& fields, KerasOptimizer* out) {
     }
     out->groups[each.get<size_t>()] = 1;
   }
-  fields.Take(decay.status());
+  fields.Update(decay.status());
 }
 
 void ReadRule(JsonFields& fields, OptimizerSpec* spec) {
   const std::string name = fields.Text("name");
   const optim::OptimizerKind* const kind = optim::FindKerasClass(name);
   if (fields.Text("rule") != "keras" || kind == nullptr) {
-    return fields.Take(absl::UnimplementedError(StrCat(
+    return fields.Update(absl::UnimplementedError(StrCat(
         fields.where(), ": ", name,
         ": this muster does not know such a rule: export the model with the muster.keras of the "
         "same version, which exports an optimizer that it does not know as a function")));

@@ -73,7 +73,7 @@ class NetworkWriter {
         parts.push_back(Floats(part, "MatMul", {features_.Dense(column), weights}));
       }
     }
-    const std::string sum = SumOf(StrCat(scope, "/weighted_sum_no_bias"), parts);
+    const std::string sum = AddN(StrCat(scope, "/weighted_sum_no_bias"), parts);
     return Floats(StrCat(scope, "/weighted_sum"), "BiasAdd",
                   {sum, variables_.Value("linear/linear_model/bias_weights", {logits_})});
   }
@@ -100,8 +100,8 @@ class NetworkWriter {
       fields.push_back(vector);
     }
     const std::string square_of_sum =
-        Floats(StrCat(scope, "/Square"), "Square", {SumOf(StrCat(scope, "/AddN"), fields)});
-    const std::string sum_of_squares = SumOf(StrCat(scope, "/AddN_squares"), squares);
+        Floats(StrCat(scope, "/Square"), "Square", {AddN(StrCat(scope, "/AddN"), fields)});
+    const std::string sum_of_squares = AddN(StrCat(scope, "/AddN_squares"), squares);
     const std::string pairs =
         graph_.Node(StrCat(scope, "/Sum"), "Sum",
                     {Floats(StrCat(scope, "/Sub"), "Sub", {square_of_sum, sum_of_squares}),
@@ -241,7 +241,7 @@ class NetworkWriter {
     return Floats(name, "Mul", {rows, factor});
   }
 
-  std::string SumOf(const std::string& name, const std::vector<std::string>& parts) {
+  std::string AddN(const std::string& name, const std::vector<std::string>& parts) {
     return graph_.Node(
         name, "AddN", parts,
         {TypeAttr("T", DataType::kFloat), IntAttr("N", static_cast<int64_t>(parts.size()))});

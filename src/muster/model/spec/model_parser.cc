@@ -39,7 +39,7 @@ const std::vector<ModelType>& ModelTypes() {
   return kTypes;
 }
 
-optim::OptimizerSpec DefaultOf(std::string_view kind, double learning_rate) {
+optim::OptimizerSpec MakeDefault(std::string_view kind, double learning_rate) {
   optim::OptimizerSpec spec = optim::DefaultOptimizer(kind);
   spec.learning_rate = learning_rate;
   return spec;
@@ -47,7 +47,7 @@ optim::OptimizerSpec DefaultOf(std::string_view kind, double learning_rate) {
 
 BaselineSpec ParseBaseline(const YamlReader& model) {
   BaselineSpec baseline;
-  baseline.optimizer = DefaultOf("ftrl", 0.3);
+  baseline.optimizer = MakeDefault("ftrl", 0.3);
   if (model.Has("optimizer")) baseline.optimizer = ParseOptimizer(model.At("optimizer"));
   return baseline;
 }
@@ -57,7 +57,7 @@ LinearSpec ParseLinear(const YamlReader& node, double fastest) {
   LinearSpec linear;
   linear.columns = node.At("columns").AsStrings();
   const double columns = std::max(1.0, static_cast<double>(linear.columns.size()));
-  linear.optimizer = DefaultOf("ftrl", std::min(fastest, 1 / std::sqrt(columns)));
+  linear.optimizer = MakeDefault("ftrl", std::min(fastest, 1 / std::sqrt(columns)));
   if (node.Has("optimizer")) linear.optimizer = ParseOptimizer(node.At("optimizer"));
   return linear;
 }
@@ -67,7 +67,7 @@ FmSpec ParseFm(const YamlReader& node) {
   FmSpec fm;
   fm.columns = node.At("columns").AsStrings();
   fm.initial_stddev = node.Number("initial_stddev", fm.initial_stddev, 0, kHuge);
-  fm.optimizer = DefaultOf("adagrad", 0.05);
+  fm.optimizer = MakeDefault("adagrad", 0.05);
   if (node.Has("optimizer")) fm.optimizer = ParseOptimizer(node.At("optimizer"));
   return fm;
 }
@@ -105,7 +105,7 @@ DnnSpec ParseDnn(const YamlReader& node, double learning_rate) {
                   "input_batch_norm", "synchronized_batch_norm", "l1", "l2", "embedding_l1",
                   "embedding_l2", "optimizer"});
   DnnSpec dnn;
-  dnn.optimizer = DefaultOf("adagrad", learning_rate);
+  dnn.optimizer = MakeDefault("adagrad", learning_rate);
   dnn.columns = node.At("columns").AsStrings();
   dnn.hidden_units = ParseUnits(node.At("hidden_units"));
   const std::vector<std::string> activations = {"relu", "tanh", "sigmoid", "linear"};
@@ -139,7 +139,7 @@ TowersSpec ParseTowers(const YamlReader& node) {
 }
 
 // Returns "'linear' or 'dnn'": the parts in which a model of this type has an optimizer.
-std::string NamesOfParts(const ModelType& type) {
+std::string ListParts(const ModelType& type) {
   std::vector<std::string> parts;
   if (type.linear) parts.emplace_back("'linear'");
   if (type.fm) parts.emplace_back("'fm'");
@@ -288,7 +288,7 @@ void ParseModel(const YamlReader& node, ModelSpec* spec) {
   const bool is_baseline = name == "baseline";
   if (node.Has("optimizer") && !is_baseline) {
     return node.Fail(
-        StrCat("'optimizer' belongs in the ", NamesOfParts(*type), " part of a ", name, " model"));
+        StrCat("'optimizer' belongs in the ", ListParts(*type), " part of a ", name, " model"));
   }
   // A wide & deep model has the learning rates of tf.estimator's canned model (V2), as linear and
   // dnn models have.
