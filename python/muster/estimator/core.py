@@ -141,8 +141,7 @@ class Estimator:
         checkpoint_path: Optional[str] = None,
         name: Optional[str] = None,
     ) -> Dict[str, Any]:
-        """Returns the metrics of a checkpoint (the newest by default) with TensorFlow's names, and
-        global_step."""
+        """Returns a checkpoint's (the newest's) metrics with TensorFlow's names, and global_step."""
         calls = HookCalls({"eval": own_hooks(hooks, "evaluate")})
         if steps is not None and steps <= 0:
             raise ValueError(f"Must specify steps > 0, given: {steps}")
@@ -300,8 +299,7 @@ class Estimator:
     def _evaluation_data(
         self, input_fn: Any, steps: Optional[int], folder: pathlib.Path, label: str
     ) -> List[object]:
-        """Returns flags for evaluations during a training; their batches are kept in a file in
-        FOLDER."""
+        """Returns flags for evaluations during a training; FOLDER has a file with their batches."""
         returned = self._call(input_fn, ModeKeys.EVAL)
         flags: List[object] = [] if steps is None else ["--eval-steps", steps]
         if isinstance(returned, FilesInput):
@@ -333,8 +331,7 @@ class Estimator:
         return [flag, *files.patterns, "--batch-size", files.batch_size]
 
     def _file_sample(self, files: FilesInput) -> Dict[str, SampleInput]:
-        """Returns what FilesInput says about each feature; other inputs show that by their first
-        batch."""
+        """Returns what FilesInput says about each feature, instead of a first batch."""
         sample = {}
         for name, use in self._model.uses().items():
             kind = files.types.get(name) or next(

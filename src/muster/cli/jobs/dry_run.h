@@ -5,7 +5,7 @@
 #include <string>
 
 #include "muster/base/status.h"
-#include "muster/cli/jobs/job_flags.h"
+#include "muster/cli/jobs/job_request.h"
 
 namespace muster::cli {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
-#include "muster/cli/jobs/job_flags.h"
+#include "muster/cli/jobs/job_request.h"
 
 namespace muster::cli {
 

@@ -4,7 +4,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/cli/jobs/job_client.h"
-#include "muster/cli/jobs/job_flags.h"
+#include "muster/cli/jobs/job_request.h"
 #include "muster/cli/jobs/run_here.h"
 
 namespace muster::cli {

@@ -25,6 +25,12 @@ model:
   linear: {columns: [x]}
 )";
 
+// Returns `spec` with its first `old` replaced by `text`.
+inline std::string WithText(std::string_view spec, std::string_view old, std::string_view text) {
+  std::string changed(spec);
+  return changed.replace(changed.find(old), old.size(), text);
+}
+
 class ModelSpecTest : public testing::Test {
  protected:
   ModelSpecTest() : files_(io::NewMemoryFileSystem()) {
