@@ -1,6 +1,6 @@
-"""What TensorFlow alone makes for the tests, such as exports, trainings and reference numbers: it is
-made once for the programs that make it, the TensorFlow that runs them and this processor, and lies
-under MUSTER_CACHE/kept. MUSTER_RUN_AGAIN=1 makes all of it anew."""
+"""Keeps what TensorFlow makes for the tests, such as exports, trainings and reference numbers: it
+is made once for the programs that make it, the TensorFlow that runs them and this processor, and
+kept in MUSTER_CACHE/kept. MUSTER_RUN_AGAIN=1 makes everything anew."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import time
 from typing import Callable
 
 ROOT = pathlib.Path(__file__).parent.parent
-# Programs import what they need from here.
+# Programs import these.
 SOURCES = ("testbed", "python/muster", "src/muster/optim")
 DAYS = 30
 
@@ -24,13 +24,14 @@ def cache() -> pathlib.Path:
 
 
 def processor() -> str:
-    """Of the features of this processor TensorFlow's last digits depend."""
+    """Returns the processor features on which TensorFlow's last digits depend."""
     lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     return next((line for line in lines if line.startswith("flags")), "")
 
 
 def key_of(interpreter: str, *inputs: str) -> str:
-    """An interpreter's folder is named by the content of its requirements."""
+    """Returns the name under which results are kept. `interpreter`, a path, has the checksum of its
+    requirements in it."""
     digest = hashlib.sha256("\0".join((interpreter, processor(), *inputs)).encode())
     for source in SOURCES:
         for path in sorted((ROOT / source).rglob("*.py")):
@@ -42,7 +43,8 @@ def key_of(interpreter: str, *inputs: str) -> str:
 def folder(
     wanted: pathlib.Path, interpreter: str, *inputs: str, make: Callable[[pathlib.Path], bool]
 ) -> pathlib.Path:
-    """`wanted` with what `make(wanted)` makes of the inputs, which is kept where it returns True."""
+    """Returns `wanted` with what `make(wanted)` makes from the inputs; it is kept if `make` returns
+    True."""
     kept = cache() / key_of(interpreter, *inputs)
     if kept.is_dir() and not os.environ.get("MUSTER_RUN_AGAIN"):
         os.utime(kept)
@@ -62,5 +64,5 @@ def keep(made: pathlib.Path, kept: pathlib.Path) -> None:
     shutil.copytree(made, copy, dirs_exist_ok=True)
     try:
         copy.rename(kept)
-    except OSError:  # another process has kept it meanwhile
+    except OSError:  # another process has kept it in the meantime
         shutil.rmtree(copy)

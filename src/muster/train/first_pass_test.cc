@@ -115,8 +115,8 @@ TEST_F(FirstPassTest, RowsThatDoNotFitAreLeftOutWithinTheLimit) {
 
 TEST_F(FirstPassTest, AStreamOrAStopRequestIsAnError) {
   EXPECT_THAT(ToStd(Run(Request("rows.batches")).message()),
-              HasSubstr("column 'x' takes numbers from the training data"));
-  EXPECT_FALSE(files_->Stat("model").ok()) << "the folder was made";
+              HasSubstr("column 'x' needs numbers from the training data"));
+  EXPECT_FALSE(files_->Stat("model").ok()) << "nothing was made";
   const std::atomic<bool> stop = true;
   TrainingRequest request = Request("two.csv");
   request.role.context.stop = &stop;

@@ -19,12 +19,13 @@ using Kind = ColumnProfile::Kind;
 using Task = DraftLabel::Task;
 using Use = DraftColumn::Use;
 
-// A network needs more rows than a linear model to be better.
+// With fewer rows a network is no better than a linear model.
 constexpr uint64_t kMinRowsOfNetwork = 1000;
-// Up to so many words, each gets an input of the network; more share an embedding.
+// A column of up to so many words gets one network input per word; a column of more words gets an
+// embedding.
 constexpr uint64_t kMaxIndicator = 50;
 constexpr int kEmbedding = 8;
-// A training takes about so many steps.
+// About the number of steps that a training takes.
 constexpr double kSteps = 2000;
 
 int ChooseBatchSize(uint64_t rows) {
@@ -46,7 +47,7 @@ std::string TopWords(const ColumnProfile& column, size_t count) {
   return absl::StrJoin(words, ", ");
 }
 
-// The feature columns of the model file, and which part of the model uses them.
+// The feature columns of the model file, and the part of the model that uses each of them.
 struct FeatureLines {
   std::string text;
   std::vector<std::string> linear, deep;
@@ -96,7 +97,7 @@ class DraftWriter {
     return StrCat("# How the files are to be read.\nformat:\n", absl::StrJoin(parts, ""), "\n");
   }
 
-  // The texts that stand for no value, if there are any: ", missing: [...]".
+  // Returns ", missing: [...]" with the texts that stand for a missing value; "" if there are none.
   static std::string Missing(const ColumnProfile& column) {
     if (column.marks.empty()) return "";
     std::vector<std::string> marks;
@@ -108,7 +109,7 @@ class DraftWriter {
     const ColumnProfile& profile = *column.profile;
     const std::string missing = Missing(profile);
     if (column.use == Use::kNumber) {
-      // Fractions may come in later data, too, and so may missing values.
+      // Later data may also have fractions and missing values.
       if (profile.is_list()) return StrCat("{type: float, list: true", missing, "}");
       return StrCat("{type: float, default: ", YamlNumber(profile.numbers.mean), missing, "}");
     }
@@ -165,7 +166,7 @@ class DraftWriter {
     return StrCat(text, "head: ", TaskName(label.task), "\n");
   }
 
-  // A name that is no other column's.
+  // Returns a name that no other column has.
   std::string NewName(const std::string& name) {
     std::string fresh = name;
     while (!taken_.insert(fresh).second) fresh += '_';
@@ -181,7 +182,7 @@ class DraftWriter {
     const ColumnProfile& profile = *column.profile;
     const std::string name = YamlText(profile.name);
     const std::string shape = column.shape > 1 ? StrCat(", shape: ", column.shape) : "";
-    // A date's mean has more digits than six, and its deviation is what counts.
+    // A date's mean needs more than six digits, since its deviation is much smaller.
     const std::string scaling =
         column.use == Use::kDate
             ? absl::StrFormat(", mean: %d, stddev: %d", std::llround(profile.numbers.mean),
@@ -226,15 +227,15 @@ class DraftWriter {
     return lines;
   }
 
-  // Steps of Adagrad and FTRL have the size of the learning rate, whatever that of the label is.
+  // Steps of Adagrad and FTRL have the size of the learning rate, whatever the scale of the label.
   double LabelScale() const {
     const data::NumberSums& label = draft_.label.profile->numbers;
     constexpr double kMeanInSteps = 20;
     return std::max(label.stddev(), std::fabs(label.mean) / kMeanInSteps);
   }
 
-  // What makes FTRL's sum over all steps of a training, gradients and l2 |w|^2, that of logistic
-  // regression with a ridge of |w|^2 / 2 over all rows.
+  // Returns the l2 with which FTRL's sum over all steps of a training, of gradients and of l2
+  // |w|^2, is that of logistic regression with a ridge of |w|^2 / 2 over all rows.
   double Ridge() const {
     constexpr double kHalf = 0.5;
     return kHalf * static_cast<double>(draft_.epochs) / draft_.batch_size;
@@ -312,7 +313,7 @@ absl::StatusOr<Draft> DraftModel(const data::Profile& profile, const std::string
   }
   if (draft.used() == 0) {
     return absl::InvalidArgumentError(
-        StrCat(data_name, ": no column beside the label '", label, "' can be learned from"));
+        StrCat(data_name, ": no column besides the label '", label, "' can be learned from"));
   }
   draft.deep = draft.label.task != Task::kRegression && profile.rows >= kMinRowsOfNetwork;
   draft.batch_size = ChooseBatchSize(profile.rows);

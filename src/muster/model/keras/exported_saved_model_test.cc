@@ -124,7 +124,7 @@ TEST_F(ExportServingTest, CopiesAllButWhatBelongsToTheInitialValues) {
               ElementsAre("variables.data-00000-of-00001", "variables.index"));
 }
 
-TEST_F(ExportServingTest, TrainedValuesComeUnderTheirNumbers) {
+TEST_F(ExportServingTest, TrainedValuesAreWrittenUnderTheirKeys) {
   ASSERT_TRUE(Export().ok());
   const auto bundle = formats::BundleReader::Open(*files_, "served/1/variables/variables");
   ASSERT_TRUE(bundle.ok()) << bundle.status();
@@ -144,7 +144,7 @@ TEST_F(ExportServingTest, TheTemplateOfAnOlderExportIsFound) {
   EXPECT_EQ(*io::ReadFile(*files_, "served/1/saved_model.pb"), "of saved_model.pb");
 }
 
-TEST_F(ExportServingTest, TheRestIsTheTemplates) {
+TEST_F(ExportServingTest, EverythingElseIsTheTemplates) {
   ASSERT_TRUE(Export().ok());
   const auto bundle = *formats::BundleReader::Open(*files_, "served/1/variables/variables");
   EXPECT_EQ(Read(*bundle, 2), std::string(12, 'C'));
@@ -186,10 +186,10 @@ TEST_F(ExportServingTest, RefusesATemplateOfAnotherModel) {
   EXPECT_THAT(Failure(), testing::AllOf(HasSubstr("vars/7/"), HasSubstr("is not there")));
 }
 
-TEST_F(ExportServingTest, ABrokenTemplateIsNoModel) {
+TEST_F(ExportServingTest, ABrokenTemplateIsRefused) {
   const std::string data = "export/before_training/variables/variables.data-00000-of-00001";
   std::string bytes = *io::ReadFile(*files_, data);
-  // Of the frozen table; what is trained is not read.
+  // The byte belongs to the frozen table; the trained variables of the template are not read.
   bytes[bytes.find('C')] ^= 1;
   ASSERT_TRUE(io::WriteFileAtomically(*files_, data, bytes).ok());
   EXPECT_THAT(Failure(), HasSubstr("checksum"));
@@ -197,7 +197,7 @@ TEST_F(ExportServingTest, ABrokenTemplateIsNoModel) {
   EXPECT_THAT(Failure(), HasSubstr("export/before_training"));
 }
 
-// Whatever fails, the folder is either whole or not there, and nothing else is.
+// Whatever fails, the folder is either complete or absent, and nothing else is left.
 TEST_F(ExportServingTest, AFailureAtAnyChangeLeavesNothing) {
   io::FaultFileSystem counting(*files_);
   ASSERT_TRUE(ExportServing(counting, model_, specs_, views_, "served/0").ok());
