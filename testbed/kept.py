@@ -1,10 +1,11 @@
 """What TensorFlow alone makes for the tests, such as exports, trainings and reference numbers: it is
-made once for the programs that make it, the TensorFlow that runs them and this processor, and lies
-under MUSTER_CACHE/kept. MUSTER_RUN_AGAIN=1 makes all of it anew."""
+made once for the programs that make it (a test's file is one if its functions make it), the TensorFlow
+that runs them and this processor, and lies under MUSTER_CACHE/kept. MUSTER_RUN_AGAIN=1 makes all of it anew."""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import pathlib
 import shutil
@@ -29,13 +30,19 @@ def processor() -> str:
     return next((line for line in lines if line.startswith("flags")), "")
 
 
-def key_of(interpreter: str, *inputs: str) -> str:
+def file_of(make: Callable[[pathlib.Path], bool]) -> pathlib.Path:
+    """The file in which it is written."""
+    function = make if inspect.isfunction(make) else type(make).__call__
+    return pathlib.Path(inspect.getfile(function))
+
+
+def key_of(make: Callable[[pathlib.Path], bool], interpreter: str, *inputs: str) -> str:
     """An interpreter's folder is named by the content of its requirements."""
     digest = hashlib.sha256("\0".join((interpreter, processor(), *inputs)).encode())
-    for source in SOURCES:
-        for path in sorted((ROOT / source).rglob("*.py")):
-            digest.update(f"{path.relative_to(ROOT)}\0".encode())
-            digest.update(path.read_bytes())
+    programs = {path for source in SOURCES for path in (ROOT / source).rglob("*.py")}
+    for path in [*sorted(programs), file_of(make)]:
+        digest.update(f"{os.path.relpath(path, ROOT)}\0".encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:32]
 
 
@@ -43,7 +50,7 @@ def folder(
     wanted: pathlib.Path, interpreter: str, *inputs: str, make: Callable[[pathlib.Path], bool]
 ) -> pathlib.Path:
     """`wanted` with what `make(wanted)` makes of the inputs, which is kept where it returns True."""
-    kept = cache() / key_of(interpreter, *inputs)
+    kept = cache() / key_of(make, interpreter, *inputs)
     if kept.is_dir() and not os.environ.get("MUSTER_RUN_AGAIN"):
         os.utime(kept)
         return pathlib.Path(shutil.copytree(kept, wanted, dirs_exist_ok=True))
