@@ -46,7 +46,7 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                    "'model.dnn.hidden_units=[64, 32]'; once for each value")
       ->allow_extra_args(false)
       ->type_name("PATH=VALUE");
-  AddDataFlags(*verb, "--train", "Training data: files, globs, or - for batches", &flags->data,
+  AddDataFlags(*verb, "--train", "CSV, TFRecord or JSON lines: files, globs, or - for batches of a program", &flags->data,
                ", of --train and of each evaluation of --eval");
   AddFormatFlags(*verb, &flags->data.format);
   verb->add_option("model_dir,--model-dir", flags->run.model_dir,
@@ -181,7 +181,7 @@ void ParseWorkers(const std::string& text, TrainFlags* flags) {
 
 void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
   const auto flags = std::make_shared<TrainFlags>();
-  CLI::App* verb = app.add_subcommand("train", "Train a model file on CSV or TFRecord data");
+  CLI::App* verb = app.add_subcommand("train", "Train a model file on CSV, TFRecord or JSON lines");
   verb->footer(
       "The same command continues an interrupted run exactly from its last checkpoint.\n"
       "Examples:\n"
