@@ -46,8 +46,9 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                    "'model.dnn.hidden_units=[64, 32]'; once for each value")
       ->allow_extra_args(false)
       ->type_name("PATH=VALUE");
-  AddDataFlags(*verb, "--train", "CSV, TFRecord or JSON lines: files, globs, or - for batches of a program", &flags->data,
-               ", of --train and of each evaluation of --eval");
+  AddDataFlags(*verb, "--train",
+               "CSV, TFRecord or JSON lines: files, globs, or - for batches of a program",
+               &flags->data, ", of --train and of each evaluation of --eval");
   AddFormatFlags(*verb, &flags->data.format);
   verb->add_option("model_dir,--model-dir", flags->run.model_dir,
                    "Folder of checkpoints and events")

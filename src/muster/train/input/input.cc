@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "muster/data/batch_stream_reader.h"
@@ -26,14 +27,21 @@ data::SourceSpec SourceFor(const model::ModelSpec& model, const InputSpec& spec)
   return source;
 }
 
-// Columns whose scale does not matter: only a part with input_batch_norm reads them.
-std::vector<std::string> ColumnsNormalisedLater(const model::ModelSpec& model) {
-  if (!model.dnn || !model.dnn->input_batch_norm) return {};
-  std::vector<std::string> columns = model.dnn->columns;
-  if (!model.linear) return columns;
-  std::erase_if(columns, [&](const std::string& name) {
-    return std::ranges::find(model.linear->columns, name) != model.linear->columns.end();
-  });
+// Columns whose scale does not matter: they are read only by parts with input_batch_norm, or only
+// for the probability of an item, of which the differences of the logarithms count.
+std::vector<std::string> ColumnsOfAnyScale(const model::ModelSpec& model) {
+  std::vector<std::string> columns = {model.head.sampling_probability};
+  std::set<std::string> scaled;
+  if (model.linear) scaled.insert(model.linear->columns.begin(), model.linear->columns.end());
+  if (model.fm) scaled.insert(model.fm->columns.begin(), model.fm->columns.end());
+  for (const auto& [name, part] : model.DeepParts()) {
+    if (part->input_batch_norm) {
+      columns.insert(columns.end(), part->columns.begin(), part->columns.end());
+    } else {
+      scaled.insert(part->columns.begin(), part->columns.end());
+    }
+  }
+  std::erase_if(columns, [&](const std::string& name) { return scaled.contains(name); });
   return columns;
 }
 
@@ -117,7 +125,7 @@ class Input::Producer {
     if (!spec.watch_data) return;
     coverage_.emplace(used_);
     if (!model.spec.exported) {
-      scale_.emplace(used_, model.request, ColumnsNormalisedLater(model.spec));
+      scale_.emplace(used_, model.request, ColumnsOfAnyScale(model.spec));
       slow_parts_ = DescribeSlowParts(model.spec);
     }
   }
