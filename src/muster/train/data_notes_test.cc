@@ -1,4 +1,4 @@
-// The notes of a training about data that is not what the model, or the previous run, expected.
+// The notes of a training about what is not as the model, or the previous run, expected.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_replace.h"
 
+#include "muster/io/fault_file_system.h"
 #include "muster/io/local_file_system.h"
 #include "muster/train/loop/evaluations.h"
 #include "muster/train/training_test_support.h"
@@ -17,6 +18,16 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+
+// Has no space left for event files.
+class NoEvents : public io::FaultFileSystem {
+ public:
+  using FaultFileSystem::FaultFileSystem;
+  absl::StatusOr<std::unique_ptr<io::WritableFile>> OpenForWrite(const std::string& path) override {
+    if (path.find("tfevents") == std::string::npos) return FaultFileSystem::OpenForWrite(path);
+    return absl::ResourceExhaustedError(StrCat("open for writing ", path, ": No space left"));
+  }
+};
 
 class DataNotesTest : public TrainingTest {
  protected:
@@ -131,6 +142,18 @@ TEST_F(DataNotesTest, DataThatWasEditedInPlaceIsNamed) {
                                      "/model.ckpt-8 was saved")),
                     HasSubstr("--fresh-data begins it anew")));
   EXPECT_TRUE(files_->RemoveAll(folder).ok());
+}
+
+TEST_F(DataNotesTest, ATrainingContinuesWithoutItsEventFile) {
+  const std::unique_ptr<io::FileSystem> memory = std::move(files_);
+  files_ = std::make_unique<NoEvents>(*memory);
+  const std::string said = GetNotes("model", Training());
+  const std::string warning = "warning: the event file cannot be written: open for writing ";
+  EXPECT_THAT(said, AllOf(HasSubstr(StrCat(warning, "model/events.out.tfevents.")),
+                          HasSubstr(": No space left; TensorBoard will show nothing")));
+  EXPECT_EQ(said.find(warning), said.rfind(warning)) << "once";
+  EXPECT_EQ(checkpoint::FindLatest(*files_, "model")->prefix, "model/model.ckpt-57");
+  files_ = io::NewMemoryFileSystem();
 }
 
 TEST_F(DataNotesTest, AMetricIsKnownBeforeTheFirstEvaluation) {
