@@ -17,7 +17,10 @@ namespace muster::data {
 // "TFRecord", "CSV", "JSON lines".
 std::string_view FormatWords(FileFormat format);
 
-// The rules of one file. Errors are those of formats::SniffFile.
+// The error of a path of the data that is a folder, which says what to write instead.
+absl::Status FolderError(std::string_view path);
+
+// The rules of one file. Errors are those of formats::SniffFile, and INVALID_ARGUMENT for a folder.
 absl::StatusOr<FileRules> FindFileRules(io::FileSystem& files, const std::string& path,
                                         const formats::DataFormat& given);
 

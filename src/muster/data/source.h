@@ -54,6 +54,8 @@ struct BadRecord {
 // Returns the error `why` of a record, extended by a text that no more than `allowed` bad records
 // may be left out, unless `allowed` is 0.
 absl::Status TooManyBad(const absl::Status& why, uint64_t allowed);
+// Whether an error is that of a record, and none were allowed to be left out.
+bool MayBeLeftOut(const absl::Status& error);
 // Called on the thread that uses the records; within a file in the order of its records.
 using TakeBadRecord = std::function<void(BadRecord record)>;
 

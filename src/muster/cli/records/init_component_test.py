@@ -220,6 +220,24 @@ def test_a_wrong_label_is_named_and_nothing_is_written(muster, tmp_path):
     assert not out.exists()
 
 
+def test_a_place_that_cannot_be_is_named_with_what_to_do(muster, tmp_path):
+    data, folder = tmp_path / "a.csv", tmp_path / "folder"
+    data.write_text("x,y\n1,0\n2,1\n3,0\n")
+    folder.mkdir()
+    out = tmp_path / "none/model.yaml"
+    error = muster.fail("init", data, "--label", "y", "--out", out)
+    assert f"the folder {tmp_path}/none does not exist; make it (mkdir -p " in error
+    error = muster.fail("init", data, "--label", "y", "--out", folder, "--force")
+    assert f"is a folder: give the name of a file, such as {folder}/model.yaml" in error
+    for verb in (["init"], ["records", "stats"], ["records", "inspect"], ["records", "index"]):
+        label = ["--label", "y"] if verb == ["init"] else []
+        error = muster.fail(*verb, folder, *label, "--force" if label else "--json")
+        assert f"{folder}: is a folder; to read its files write '{folder}/*'" in error
+    for arguments in (["sample", "clicks"], ["records", "from-csv", data, "--spec", data]):
+        error = muster.fail(*arguments, "--out", data / "below")
+        assert f"{data} is a file, and no folder" in error
+
+
 def test_a_model_file_is_not_replaced_unless_asked(muster, tmp_path):
     data, out = tmp_path / "a.csv", tmp_path / "model.yaml"
     data.write_text("x,y\n1,0\n2,1\n3,0\n")

@@ -141,8 +141,8 @@ void PrintFound(const InitFlags& flags, const data::Profile& profile, const mode
 }
 
 absl::Status CheckOut(io::FileSystem& files, const InitFlags& flags) {
-  MUSTER_RETURN_IF_ERROR(
-      CheckNotData(files, flags.patterns, {{.flag = "--out", .path = flags.out}}));
+  MUSTER_RETURN_IF_ERROR(CheckNotData(
+      files, flags.patterns, {{.flag = "--out", .path = flags.out, .example = "model.yaml"}}));
   if (flags.force || !files.Stat(flags.out).ok()) return absl::OkStatus();
   return absl::AlreadyExistsError(
       StrCat(flags.out, " exists: give --force to replace it, or another name with --out"));

@@ -18,6 +18,7 @@
 #include "muster/cli/train/train_flags.h"
 #include "muster/cli/train/train_run.h"
 #include "muster/cli/train/verbs.h"
+#include "muster/model/spec/data_check.h"
 #include "muster/train/cluster_role.h"
 
 namespace muster::cli {
@@ -40,6 +41,9 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                    "Model file (docs/spec.md), or the folder of an exported Keras model "
                    "(docs/keras.md)")
       ->required()
+      ->check([](const std::string& path) {
+        return model::IsNamedAsData(path) ? model::DescribeDataAsModel(path) : "";
+      })
       ->type_name("SPEC");
   verb->add_option("--set", flags->settings,
                    "Change a value of the model file: --set train.batch_size=64 --set "

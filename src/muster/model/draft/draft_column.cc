@@ -7,6 +7,7 @@
 #include "muster/base/nearest.h"
 #include "muster/base/number_text.h"
 #include "muster/base/utf8.h"
+#include "muster/data/profile/find_columns.h"
 
 namespace muster::model {
 namespace {
@@ -176,12 +177,15 @@ DraftColumn MakeDraftColumn(const ColumnProfile& column) {
 absl::StatusOr<DraftLabel> MakeDraftLabel(const data::Profile& profile, const std::string& name) {
   const ColumnProfile* const column = profile.Find(name);
   if (column == nullptr) {
-    const std::string why = profile.format.columns.empty()
-                                ? ""
-                                : StrCat("; its columns are ", profile.format.columns.front(),
-                                         " to ", profile.format.columns.back());
-    return absl::NotFoundError(StrCat("label '", name, "' is no column of the data",
-                                      DidYouMean(name, profile.names()), why));
+    const std::string what = StrCat("label '", name, "' is no column of the data");
+    const std::vector<std::string>& names = profile.format.columns;
+    if (names.empty() || names.front() != data::kFirstColumnName) {
+      return absl::NotFoundError(StrCat(what, DidYouMean(name, profile.names())));
+    }
+    return absl::NotFoundError(
+        StrCat(what, ", which has no header: its columns are named ", names.front(), " to ",
+               names.back(), "; give the label as one of these, such as --label ", names.back(),
+               ", or name all columns with --columns A,B,..."));
   }
   const std::string label = StrCat("label '", name, "'");
   if (column->is_list()) {

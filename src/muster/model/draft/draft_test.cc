@@ -94,7 +94,10 @@ TEST_F(DraftTest, LabelsThatCannotBeLearned) {
   EXPECT_EQ(misspelt.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(misspelt.message(),
             "label 'Survivd' is no column of the data (did you mean 'Survived'?)");
-  EXPECT_THAT(std::string(Try("1,2\n3,4\n", "y").status().message()), HasSubstr("c1 to c2"));
+  EXPECT_EQ(Try("1,2\n3,4\n", "y").status().message(),
+            "label 'y' is no column of the data, which has no header: its columns are named c1 to "
+            "c2; give the label as one of these, such as --label c2, or name all columns with "
+            "--columns A,B,...");
   EXPECT_THAT(std::string(Try("x,y\n1,a\n2,a\n", "y").status().message()),
               HasSubstr("'a' in all rows"));
   EXPECT_THAT(std::string(Try("x,y\n1,\n2,\n", "y").status().message()),
