@@ -8,6 +8,7 @@
 #include "muster/base/number_text.h"
 #include "muster/base/utf8.h"
 #include "muster/data/profile/find_columns.h"
+#include "muster/model/draft/yaml_text.h"
 
 namespace muster::model {
 namespace {
@@ -153,12 +154,30 @@ std::string_view TaskName(Task task) {
   return "regression";
 }
 
+std::string DescribeUnread(const ColumnProfile& column) {
+  const std::string example = CommentText(column.unread_value);
+  switch (column.unread) {
+    case ColumnProfile::Unread::kCommaNumbers:
+      return StrCat("numbers with a comma, such as ", example,
+                    ", are read as words; write them with a point and no other sign, as 1234.5");
+    case ColumnProfile::Unread::kMonthOrDay:
+      return StrCat("dates such as ", example, ", of which month and day could be exchanged, are ",
+                    "read as words; write them as 2026-11-24");
+    case ColumnProfile::Unread::kNothing:
+      break;
+  }
+  return "";
+}
+
 DraftColumn MakeDraftColumn(const ColumnProfile& column) {
   if (column.kind == Kind::kNothing) return LeftOut(column, "no row has a value");
   // A word beside missing values says something.
   const bool can_be_missing = column.kind == Kind::kText && column.missing > 0;
   if (column.distinct == 1 && !column.more_distinct && !can_be_missing) {
     return LeftOut(column, "all values are the same");
+  }
+  if (IsId(column) && column.unread != ColumnProfile::Unread::kNothing) {
+    return LeftOut(column, StrCat("all its values are different, and ", DescribeUnread(column)));
   }
   if (IsId(column)) {
     return LeftOut(

@@ -1,6 +1,6 @@
 #include "muster/model/spec/data_check.h"
 
-#include "muster/formats/compression.h"
+#include "muster/formats/csv_test_util.h"
 #include "muster/model/spec/model_spec_test_util.h"
 
 namespace muster::model {
