@@ -1,6 +1,6 @@
 """What TensorFlow alone makes for the tests, such as exports, trainings and reference numbers: it is
-made once for the programs that make it (a test's file is one if its functions make it), the TensorFlow
-that runs them and this processor, and lies under MUSTER_CACHE/kept. MUSTER_RUN_AGAIN=1 makes all of it anew."""
+made once for the programs that make it, for the test whose function does, for the TensorFlow that runs
+them and for this processor, and lies under MUSTER_CACHE/kept. MUSTER_RUN_AGAIN=1 makes all of it anew."""
 
 from __future__ import annotations
 
