@@ -1,10 +1,11 @@
 """Keeps what TensorFlow makes for the tests, such as exports, trainings and reference numbers: it
-is made once for the programs that make it, the TensorFlow that runs them and this processor, and
-kept in MUSTER_CACHE/kept. MUSTER_RUN_AGAIN=1 makes everything anew."""
+is made once for the programs that make it, the test whose function makes it, the TensorFlow that
+runs them and this processor, and kept in MUSTER_CACHE/kept. MUSTER_RUN_AGAIN=1 makes everything anew."""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import pathlib
 import shutil
@@ -29,14 +30,20 @@ def processor() -> str:
     return next((line for line in lines if line.startswith("flags")), "")
 
 
-def key_of(interpreter: str, *inputs: str) -> str:
+def file_of(make: Callable[[pathlib.Path], bool]) -> pathlib.Path:
+    """Returns the file in which `make` is written."""
+    function = make if inspect.isfunction(make) else type(make).__call__
+    return pathlib.Path(inspect.getfile(function))
+
+
+def key_of(make: Callable[[pathlib.Path], bool], interpreter: str, *inputs: str) -> str:
     """Returns the name under which results are kept. `interpreter`, a path, has the checksum of its
     requirements in it."""
     digest = hashlib.sha256("\0".join((interpreter, processor(), *inputs)).encode())
-    for source in SOURCES:
-        for path in sorted((ROOT / source).rglob("*.py")):
-            digest.update(f"{path.relative_to(ROOT)}\0".encode())
-            digest.update(path.read_bytes())
+    programs = {path for source in SOURCES for path in (ROOT / source).rglob("*.py")}
+    for path in [*sorted(programs), file_of(make)]:
+        digest.update(f"{os.path.relpath(path, ROOT)}\0".encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:32]
 
 
@@ -45,7 +52,7 @@ def folder(
 ) -> pathlib.Path:
     """Returns `wanted` with what `make(wanted)` makes from the inputs; it is kept if `make` returns
     True."""
-    kept = cache() / key_of(interpreter, *inputs)
+    kept = cache() / key_of(make, interpreter, *inputs)
     if kept.is_dir() and not os.environ.get("MUSTER_RUN_AGAIN"):
         os.utime(kept)
         return pathlib.Path(shutil.copytree(kept, wanted, dirs_exist_ok=True))

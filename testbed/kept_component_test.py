@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import runpy
 
 import pytest
 
@@ -56,6 +57,18 @@ def test_a_changed_program_makes_it_anew(
         program.write_text(text)
         kept.folder(tmp_path / f"copy {n}", "python", make=make)
     assert make.calls == 2
+
+
+def test_a_changed_test_whose_function_makes_it_makes_it_anew(tmp_path: pathlib.Path) -> None:
+    test, calls = tmp_path / "some_component_test.py", tmp_path / "calls"
+    for n, text in enumerate(("x = 1", "x = 1", "x = 2")):
+        test.write_text(
+            f"def make(folder):\n    {text}\n"
+            f"    with open({str(calls)!r}, 'a') as file:\n        return file.write('x') == 1\n"
+        )
+        make = runpy.run_path(str(test))["make"]
+        kept.folder(tmp_path / f"copy {n}", "python", make=make)
+    assert calls.read_text() == "xx"
 
 
 def test_what_failed_is_not_kept(tmp_path: pathlib.Path, cache: pathlib.Path) -> None:

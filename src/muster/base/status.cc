@@ -7,7 +7,11 @@ namespace muster {
 
 absl::Status Annotate(const absl::Status& status, std::string_view context) {
   if (status.ok()) return status;
-  return absl::Status(status.code(), StrCat(context, ": ", status.message()));
+  absl::Status annotated(status.code(), StrCat(context, ": ", status.message()));
+  status.ForEachPayload([&](absl::string_view kind, const absl::Cord& payload) {
+    annotated.SetPayload(kind, payload);
+  });
+  return annotated;
 }
 
 absl::Status ErrnoStatus(int error_number, std::string_view what) {

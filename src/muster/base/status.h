@@ -21,7 +21,7 @@
 
 namespace muster {
 
-// Puts "context: " before the message; the code stays. An OK status stays OK.
+// Puts "context: " before the message; the code and payloads stay. An OK status stays OK.
 absl::Status Annotate(const absl::Status& status, std::string_view context);
 
 // The status of the last failed system call: "what: strerror", coded by errno (ENOENT is

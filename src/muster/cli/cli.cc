@@ -17,6 +17,7 @@
 #include "muster/cli/records/verbs.h"
 #include "muster/cli/train/verbs.h"
 #include "muster/cli/wrong_use.h"
+#include "muster/data/source.h"
 #include "muster/math/kernels.h"
 #include "muster/process/file_limit.h"
 #include "muster/process/heartbeat.h"
@@ -62,6 +63,17 @@ int FlushOutput() {
   std::fprintf(stderr, "muster: writing to standard output: %s: the output is incomplete\n",
                error != 0 ? std::strerror(error) : "an earlier error");
   return 1;
+}
+
+// The flags by which the verb that ran continues without records that cannot be read or do not fit.
+std::string DescribeLeavingOut(const CLI::App& app, const absl::Status& failure) {
+  if (!data::MayBeLeftOut(failure)) return "";
+  const CLI::App* verb = &app;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  if (verb->get_option_no_throw("--max-bad-records") == nullptr) return "";
+  const bool keeps = verb->get_option_no_throw("--rejects") != nullptr;
+  return StrCat("\nTo leave out up to N such records and continue, give --max-bad-records N",
+                keeps ? ", and --rejects FILE to keep them" : "");
 }
 
 struct VerbGroup {
@@ -125,7 +137,8 @@ int Run(CLI::App& app, int argc, char** argv, bool has_command) {
     if (!has_command) SayWhereACommandStands(error, argc, argv);
     return kWrongUse;
   } catch (const VerbFailed& failure) {
-    std::fprintf(stderr, "muster: %s\n", std::string(failure.status.message()).c_str());
+    std::fprintf(stderr, "muster: %s%s\n", std::string(failure.status.message()).c_str(),
+                 DescribeLeavingOut(app, failure.status).c_str());
     return failure.exit_code;
   }
   return FlushOutput();

@@ -32,6 +32,7 @@ def test_muster_alone_shows_the_verbs_in_groups_a_line_each(muster) -> None:
     for hidden in ("agent", "reach", "coordinator", "supervise", "slot-coordinator", "man"):
         assert hidden not in get_verbs(shown)
     assert "Subcommands" not in shown and "Verbs:" not in shown
+    assert "\nFirst steps:\n  muster sample" in shown
     # Only what works: the launchers of clusters are not there yet.
     assert not re.search("kubernetes|yarn|spark|where the data lives", shown, re.IGNORECASE)
 
@@ -43,6 +44,7 @@ def test_no_line_of_any_help_is_wider_than_80_columns(muster) -> None:
             assert max(map(len, shown.splitlines())) <= 80, (verb, flag)
             assert "Usage: muster" in shown
             assert not re.search(r"\[-?[0-9.e+]+ - [0-9]|:POSITIVE|:NONNEGATIVE|TEXT:", shown), verb
+            assert "....." not in shown, verb
         if verb:
             assert "Example" in muster.run(*verb, "--help"), verb
             assert muster.run("help", *verb) == muster.run(*verb, "--help")
@@ -60,6 +62,17 @@ def test_frequent_flags_come_first_and_help_all_shows_the_others(muster) -> None
     assert frequent.index("\nData:\n") < frequent.index("\nTraining:\n")
     assert "muster train --help-all shows also:" in frequent
     assert len(frequent.splitlines()) < 0.7 * len(everything.splitlines())
+
+
+READERS = ["train", "worker", "evaluate", "predict", "explain", "init", "records inspect",
+           "records verify", "records stats", "records index"]  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", READERS)
+def test_a_verb_that_reads_json_lines_says_so_and_how_the_format_is_named(verb, muster) -> None:
+    shown = re.sub(r"\s+", " ", muster.run(*verb.split(), "--help-all"))
+    assert "or JSON lines: files" in shown
+    assert "--data-format FORMAT csv, tfrecord, or jsonl for JSON lines" in shown
 
 
 @pytest.mark.parametrize("verb", ["train", "evaluate", "predict", "export", "inspect"])

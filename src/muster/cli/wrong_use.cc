@@ -11,6 +11,9 @@
 namespace muster::cli {
 namespace {
 
+// What CLI11 says of an option that takes one value and gets another.
+constexpr std::string_view kTooMany = ": At Most 1 required";
+
 bool IsFlag(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
 
 std::vector<std::string> GetVerbNames(const CLI::App& app) {
@@ -73,10 +76,17 @@ std::string FindUnknownVerb(const CLI::App& app, int argc, const char* const* ar
 
 std::string DescribeWrongUse(const CLI::App& app, const CLI::ParseError& error) {
   const Reading reading = FindReading(app);
-  // What is missing may be what the unknown flag was meant to give.
+  // What is missing may be what the unknown flag was meant to give. Its value is then taken for an
+  // argument, such as the model folder, which may thereby be given twice.
+  const bool is_twice = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
   const bool may_be_misspelt = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
-                               dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+                               dynamic_cast<const CLI::RequiredError*>(&error) != nullptr ||
+                               dynamic_cast<const CLI::ValidationError*>(&error) != nullptr ||
+                               is_twice;
   std::string what = error.what();
+  if (const size_t most = what.find(kTooMany); is_twice && most != std::string::npos) {
+    what = StrCat(what.substr(0, most), " is given twice");
+  }
   if (may_be_misspelt && IsFlag(reading.extra)) {
     what = DescribeUnknownFlag(*reading.verb, reading.extra);
   } else if (!reading.extra.empty() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {

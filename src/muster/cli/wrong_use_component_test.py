@@ -32,6 +32,9 @@ WRONG_USES = [
     (TRAIN + "--max_steps=3", "unknown flag '--max_steps' (did you mean '--max-steps'?)"),
     ("train spec.yaml --trian rows.csv model", "unknown flag '--trian' (did you mean '--train'?)"),
     ("train spec.yaml --train rows.csv --mdel-dir model", "did you mean '--model-dir'?"),
+    ("train spec.yaml --trian rows.csv --model-dir model", "did you mean '--train'?"),
+    ("train --epoch 3 spec.yaml --model-dir model --train rows.csv", "did you mean '--epochs'?"),
+    (TRAIN + "--model-dir other", "muster train: --model-dir is given twice"),
     ("evaluate model --dat rows.csv", "unknown flag '--dat' (did you mean '--data'?)"),
     ("records from-csv rows.csv --sepc spec.yaml", "did you mean '--spec'?"),
     ("status job --wtach", "did you mean '--watch'?"),
@@ -39,6 +42,8 @@ WRONG_USES = [
     ("list job", "muster list: there is no use for 'job'"),
     ("predict model --out p.csv", "muster predict: --data is required"),
     ("tensorboard", "A model folder or a job is required"),
+    ("train rows.csv", "rows.csv is data, and no model file: muster init rows.csv --label COLUMN"),
+    ("train rows.csv --trian spec.yaml model", "did you mean '--train'?"),
     # Values.
     (TRAIN + "--epochs 0", "--epochs: 0 is refused: it must be above 0"),
     (TRAIN + "--batch-size 0", "--batch-size: Value 0 not in range 1 to 16777216"),
@@ -53,6 +58,10 @@ WRONG_USES = [
     (TRAIN + "--eval rows.csv --exporter best:acu:higher", "did you mean 'auc'?"),
     (TRAIN + "--eval rows.csv --early-stop auc:no_incraese:5", "no_incraese"),
     (TRAIN + "--eval rows.csv --early-stop acu:no_increase:5", "did you mean 'auc'?"),
+    # Places.
+    ("train spec.yaml rows.csv --train rows.csv", "--model-dir rows.csv: rows.csv is a file, and no folder"),
+    ("train spec.yaml rows.csv/m --train rows.csv --workers 2", "rows.csv is a file, and no folder"),
+    (f"predict model {SCORE} --out no/p.csv", "the folder no does not exist; make it (mkdir -p no)"),
     # Flags that do not go together.
     (TRAIN + "--workers 2:4 --ps 1", "--workers MIN:MAX is for all-reduce"),
     (TRAIN + "--staleness 2", "--staleness bounds how far"),

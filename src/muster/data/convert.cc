@@ -8,6 +8,7 @@
 #include "muster/base/nearest.h"
 #include "muster/data/column_names.h"
 #include "muster/data/file_rules.h"
+#include "muster/data/source.h"
 #include "muster/formats/columns.h"
 #include "muster/formats/example.h"
 
@@ -42,7 +43,8 @@ class CsvConversion {
         MUSTER_RETURN_IF_ERROR(writer->Write(record_));
         ++counts_.rows;
       } else if (++counts_.bad_records > spec_.max_bad_records) {
-        return Annotate(decoded, StrCat(path, ":", reader->line()));
+        return TooManyBad(Annotate(decoded, StrCat(path, ":", reader->line())),
+                          spec_.max_bad_records);
       }
       if ((counts_.rows + counts_.bad_records) % kRowsBetweenReports == 0) {
         MUSTER_RETURN_IF_ERROR(Report());

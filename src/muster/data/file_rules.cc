@@ -45,6 +45,8 @@ FoundFile Judge(const std::string& path, const Sniffed& sniffed, const DataForma
 
 absl::StatusOr<FoundFile> Look(io::FileSystem& files, const std::string& path,
                                const DataFormat& given) {
+  MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
+  if (info.is_folder) return FolderError(path);
   MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<const io::RandomAccessFile> file,
                           files.OpenForRead(path));
   MUSTER_ASSIGN_OR_RETURN(const Sniffed sniffed, formats::SniffFile(file, given));
@@ -95,6 +97,12 @@ std::string_view FormatWords(FileFormat format) {
       return "JSON lines";
   }
   return "unknown";
+}
+
+absl::Status FolderError(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return absl::InvalidArgumentError(
+      StrCat(path, ": is a folder; to read its files write '", path, "/*'"));
 }
 
 absl::StatusOr<FileRules> FindFileRules(io::FileSystem& files, const std::string& path,

@@ -17,7 +17,11 @@ namespace muster::data {
 // Returns "TFRecord", "CSV" or "JSON lines".
 std::string_view FormatWords(FileFormat format);
 
-// Finds the rules of one file. Errors are those of formats::SniffFile.
+// Returns the error for data whose path is a folder; it says what to write instead.
+absl::Status FolderError(std::string_view path);
+
+// Finds the rules of one file. Errors are those of formats::SniffFile, and INVALID_ARGUMENT for a
+// folder.
 absl::StatusOr<FileRules> FindFileRules(io::FileSystem& files, const std::string& path,
                                         const formats::DataFormat& given);
 

@@ -23,10 +23,7 @@ class FileSet : public SourceSet {
       MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> paths, io::Glob(files_, pattern));
       for (const std::string& path : paths) {
         MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files_.Stat(path));
-        if (info.is_folder) {
-          return absl::InvalidArgumentError(
-              StrCat(path, ": is a folder; to read its files, write '", path, "/*'"));
-        }
+        if (info.is_folder) return FolderError(path);
         items.push_back({.name = path,
                          .common_name = io::Basename(path),
                          .end = info.size,

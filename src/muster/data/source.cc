@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
+
 namespace muster::data {
 namespace {
+
+constexpr absl::string_view kMayBeLeftOut = "muster/may_be_left_out";
 
 class OnePieceStream : public ChunkStream {
  public:
@@ -23,12 +28,18 @@ class OnePieceStream : public ChunkStream {
 }  // namespace
 
 absl::Status TooManyBad(const absl::Status& why, uint64_t allowed) {
-  if (allowed == 0) return why;
+  if (allowed == 0) {
+    absl::Status marked = why;
+    marked.SetPayload(kMayBeLeftOut, absl::Cord());
+    return marked;
+  }
   return absl::Status(
       why.code(),
       StrCat(why.message(), " (", allowed, " bad record", allowed == 1 ? "" : "s", " before it ",
              allowed == 1 ? "was" : "were", " left out: --max-bad-records allows no more)"));
 }
+
+bool MayBeLeftOut(const absl::Status& error) { return error.GetPayload(kMayBeLeftOut).has_value(); }
 
 std::string Chunk::Where(size_t record) const {
   switch (place) {

@@ -54,6 +54,8 @@ struct BadRecord {
 // Returns the error `why` of a record. If `allowed` is not 0, appends that no more than `allowed`
 // bad records may be left out.
 absl::Status TooManyBad(const absl::Status& why, uint64_t allowed);
+// Whether the error is that of a bad record, and no bad record was allowed to be left out.
+bool MayBeLeftOut(const absl::Status& error);
 // Called on the thread that uses the records; within a file, in the order of its records.
 using TakeBadRecord = std::function<void(BadRecord record)>;
 

@@ -20,7 +20,7 @@ class ScaleWatch {
   static constexpr double kLargest = 1000;
 
   // `request` is the one of the transform whose batches are added. Columns of `exempt` are not
-  // checked: they are normalised later.
+  // checked: their scale does not matter.
   ScaleWatch(const FeatureSpec& spec, const FeatureRequest& request,
              const std::vector<std::string>& exempt);
   void Add(const FeatureBatch& batch);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,12 +21,18 @@ using Scalar = std::pair<std::string, float>;  // tag, value
 
 // Appends events to a new file FOLDER/events.out.tfevents.<seconds>.<host><suffix>, which is
 // created, with its folder, by the first event. If the name is taken, ".1", ".2", ... is put before
-// the suffix. After a failed write all further writes fail. One owner thread.
+// the suffix. After a failed write all further writes fail, unless the failure is tolerated. One
+// owner thread.
 class EventWriter {
  public:
   EventWriter(io::FileSystem& files, std::string folder, const Clock& clock,
               std::string suffix = "");
   ~EventWriter();
+  // `tolerate` is called with the first failure. If it returns true, the failure is no error: this
+  // and all further calls return OK and write nothing.
+  void SetTolerance(std::function<bool(const absl::Status& failure)> tolerate) {
+    tolerate_ = std::move(tolerate);
+  }
   // Writes simple_value summaries, all for one step.
   absl::Status WriteScalars(int64_t step, const std::vector<Scalar>& scalars);
   absl::Status WriteSummary(int64_t step, const Summary& summary);
@@ -37,6 +44,8 @@ class EventWriter {
  private:
   absl::Status Open();
   absl::Status Write(const std::string& event);
+  // Keeps the first failure. Returns it, or OK if it is tolerated.
+  absl::Status Conclude(const absl::Status& status);
 
   struct File;
   io::FileSystem& files_;
@@ -44,7 +53,9 @@ class EventWriter {
   const Clock& clock_;
   std::string suffix_;
   std::unique_ptr<File> file_;
+  std::function<bool(const absl::Status& failure)> tolerate_;
   absl::Status failure_;
+  bool tolerated_ = false;  // failure_
 };
 
 // Reads the scalars in order, for readers of Muster's own files (best exporter, tests). DATA_LOSS

@@ -116,6 +116,33 @@ TEST(EventWriterTest, AfterAFullDiskAllWritesFail) {
   EXPECT_FALSE(writer.Close().ok());
 }
 
+TEST(EventWriterTest, AFailureThatIsToleratedIsToldOnce) {
+  for (const auto operation :
+       {io::FileOperation::kMakeFolders, io::FileOperation::kCreate, io::FileOperation::kWrite,
+        io::FileOperation::kFlush, io::FileOperation::kClose}) {
+    for (const bool tolerated : {true, false}) {
+      const auto memory = io::NewMemoryFileSystem();
+      io::FaultFileSystem files(*memory);
+      FakeClock clock;
+      EventWriter writer(files, "logs", clock);
+      std::vector<absl::Status> told;
+      writer.SetTolerance([&](const absl::Status& failure) {
+        told.push_back(failure);
+        return tolerated;
+      });
+      files.FailNth(operation, 1, absl::ResourceExhaustedError("full"));
+      absl::Status status;
+      for (int step = 1; step <= 3; ++step) {
+        status.Update(writer.WriteScalars(step, {{"x", 1}}));
+        status.Update(writer.Flush());
+      }
+      status.Update(writer.Close());
+      EXPECT_EQ(status.ok(), tolerated) << status;
+      EXPECT_EQ(told.size(), 1u);
+    }
+  }
+}
+
 TEST(ReadScalarEventsTest, ACutRecordEndsTheFileAndABrokenOneFails) {
   const auto files = io::NewMemoryFileSystem();
   FakeClock clock;

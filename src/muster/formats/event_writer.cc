@@ -69,7 +69,10 @@ EventWriter::EventWriter(io::FileSystem& files, std::string folder, const Clock&
                          std::string suffix)
     : files_(files), folder_(std::move(folder)), clock_(clock), suffix_(std::move(suffix)) {}
 
-EventWriter::~EventWriter() { Close().IgnoreError(); }
+EventWriter::~EventWriter() {
+  tolerate_ = nullptr;  // nobody continues
+  Close().IgnoreError();
+}
 
 absl::Status EventWriter::Open() {
   const double now = clock_.WallSeconds();
@@ -84,12 +87,21 @@ absl::Status EventWriter::Open() {
   return file_->records->Write(VersionEvent(now));
 }
 
+absl::Status EventWriter::Conclude(const absl::Status& status) {
+  if (failure_.ok() && !status.ok()) {
+    failure_ = status;
+    tolerated_ = tolerate_ && tolerate_(status);
+    // The disk may be full: what was buffered is not written any more.
+    if (tolerated_ && file_) file_->records->Close().IgnoreError();
+    if (tolerated_) file_.reset();
+  }
+  return tolerated_ ? absl::OkStatus() : failure_;
+}
+
 absl::Status EventWriter::Write(const std::string& event) {
-  MUSTER_RETURN_IF_ERROR(failure_);
-  if (!file_) failure_ = Open();
-  MUSTER_RETURN_IF_ERROR(failure_);
-  failure_ = file_->records->Write(event);
-  return failure_;
+  if (!failure_.ok()) return Conclude(failure_);
+  if (!file_) MUSTER_RETURN_IF_ERROR(Conclude(Open()));
+  return file_ ? Conclude(file_->records->Write(event)) : absl::OkStatus();
 }
 
 absl::Status EventWriter::WriteScalars(int64_t step, const std::vector<Scalar>& scalars) {
@@ -106,13 +118,14 @@ absl::Status EventWriter::WriteGraph(std::string_view graph_def) {
   return Write(GraphEvent(clock_.WallSeconds(), graph_def));
 }
 
-absl::Status EventWriter::Flush() { return file_ ? file_->file->Flush() : absl::OkStatus(); }
+absl::Status EventWriter::Flush() {
+  return file_ ? Conclude(file_->file->Flush()) : absl::OkStatus();
+}
 
 absl::Status EventWriter::Close() {
-  if (!file_) return failure_;
-  failure_.Update(file_->records->Close());
+  const absl::Status closed = file_ ? file_->records->Close() : absl::OkStatus();
   file_.reset();
-  return failure_;
+  return Conclude(closed);
 }
 
 }  // namespace muster::formats

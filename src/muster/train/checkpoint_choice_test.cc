@@ -174,18 +174,27 @@ TEST_F(CheckpointChoiceTest, WithoutEvaluationsThereIsNoBest) {
 
 TEST_F(CheckpointChoiceTest, AReadOnlyFolderCanBeEvaluated) {
   ASSERT_TRUE(Train("model", Training()).ok());
-  for (const auto operation : {io::FileOperation::kMakeFolders, io::FileOperation::kCreate}) {
+  for (const auto operation :
+       {io::FileOperation::kMakeFolders, io::FileOperation::kCreate, io::FileOperation::kWrite}) {
     io::FaultFileSystem read_only(*files_);
     const auto spec = model::ParseModelSpec(*files_, kTestSpec, "spec.yaml");
     const auto estimator = *Estimator::Create(read_only, clock_, *spec, Config("model"));
     EvalSpec eval = Evaluation();
     for (const bool needed : {false, true}) {
       eval.needs_events = needed;
-      read_only.FailNth(operation, 1, absl::PermissionDeniedError("read-only file system"));
+      const bool is_write = operation == io::FileOperation::kWrite;
+      read_only.FailNth(operation, 1,
+                        is_write ? absl::ResourceExhaustedError("no space left on device")
+                                 : absl::PermissionDeniedError("read-only file system"));
       const auto result = Evaluate(*estimator, eval);
       EXPECT_EQ(result.ok(), !needed) << result.status();
-      if (!result.ok()) continue;
-      EXPECT_TRUE(absl::IsPermissionDenied(result->events)) << result->events;
+      if (!result.ok()) {
+        EXPECT_THAT(std::string(result.status().message()),
+                    HasSubstr("the same command continues"));
+        continue;
+      }
+      EXPECT_EQ(absl::IsResourceExhausted(result->events), is_write) << result->events;
+      EXPECT_EQ(absl::IsPermissionDenied(result->events), !is_write) << result->events;
     }
   }
 }

@@ -5,6 +5,9 @@
 
 #include <cstdio>
 
+#include "absl/strings/str_replace.h"
+
+#include "muster/io/fault_file_system.h"
 #include "muster/io/local_file_system.h"
 #include "muster/train/loop/evaluations.h"
 #include "muster/train/training_test_support.h"
@@ -16,15 +19,26 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
+// Has no space left for event files.
+class NoEvents : public io::FaultFileSystem {
+ public:
+  using FaultFileSystem::FaultFileSystem;
+  absl::StatusOr<std::unique_ptr<io::WritableFile>> OpenForWrite(const std::string& path) override {
+    if (path.find("tfevents") == std::string::npos) return FaultFileSystem::OpenForWrite(path);
+    return absl::ResourceExhaustedError(StrCat("open for writing ", path, ": No space left"));
+  }
+};
+
 class DataNotesTest : public TrainingTest {
  protected:
   // The notes that the training writes for people.
   std::string GetNotes(const std::string& folder, const TrainSpec& spec,
-                       ProgressStyle style = ProgressStyle::kLog) {
+                       ProgressStyle style = ProgressStyle::kLog,
+                       std::string_view model = kTestSpec) {
     std::FILE* const said = std::tmpfile();
     EXPECT_NE(said, nullptr);
     Progress progress(style, fileno(said), clock_);
-    const auto result = NewEstimator(kTestSpec, folder)->Train(spec, progress, never_);
+    const auto result = NewEstimator(model, folder)->Train(spec, progress, never_);
     EXPECT_TRUE(result.ok()) << result.status();
     std::string text(static_cast<size_t>(lseek(fileno(said), 0, SEEK_END)), '\0');
     EXPECT_EQ(pread(fileno(said), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
@@ -49,6 +63,55 @@ TEST_F(DataNotesTest, AVocabularyThatMatchesNothingIsNamed) {
   EXPECT_THAT(GetNotes("lower", Training()), Not(HasSubstr("warning")));
   const std::string quiet = GetNotes("quiet", Training("upper.csv"), ProgressStyle::kNone);
   EXPECT_THAT(quiet, HasSubstr("warning: column 'color' finds no id"));
+}
+
+TEST_F(DataNotesTest, AnUnscaledColumnOfAClickModelIsNamed) {
+  const auto notes = [&](const std::string& folder, std::string_view model) {
+    return GetNotes(folder, Training("large.csv"), ProgressStyle::kLog,
+                    StrCat(R"(
+inputs: {id: int, x: float, color: string, y: int}
+label: y
+columns:
+  id: {numeric: id}
+  x: {numeric: x}
+  color: {hash: color, buckets: 10}
+  e: {embedding: color, dimension: 2}
+)",
+                           model));
+  };
+  std::string large = "id,x,color,y\n";
+  for (int i = 0; i < 320; ++i) large += StrCat(50'000 + i, ",", i % 7, ",red,", i % 2, "\n");
+  Write("large.csv", large);
+  const auto named = AllOf(HasSubstr("column 'id' reaches the model with values up to 50319"),
+                           HasSubstr("id: {numeric: \"id\", normalize: auto}"));
+  EXPECT_THAT(notes("dcn", R"(
+model:
+  type: dcn
+  cross: {layers: 1}
+  dnn: {columns: [id, e], hidden_units: [4], optimizer: {sgd: {learning_rate: 1e-30}}})"),
+              AllOf(named, HasSubstr("in model.dnn (it is 1e-30)")));
+  EXPECT_THAT(notes("normalised", R"(
+model: {type: dcn, dnn: {columns: [id, e], hidden_units: [4], input_batch_norm: true}})"),
+              Not(HasSubstr("reaches the model")));
+  EXPECT_THAT(notes("deepfm", R"(
+model:
+  type: deepfm
+  linear: {columns: [color]}
+  fm: {columns: [id, e], optimizer: {sgd: {learning_rate: 1e-15}}}
+  dnn: {columns: [id, e], hidden_units: [4], input_batch_norm: true})"),
+              AllOf(named, HasSubstr("in model.fm (it is 1e-15)")));
+  const std::string towers = R"(
+  query: {columns: [x], hidden_units: [4], optimizer: {sgd: {learning_rate: 1e-12}}}
+  item: {columns: [e], hidden_units: [4]}
+  dimension: 2
+)";
+  EXPECT_THAT(notes("towers", StrCat("model:\n  type: two_tower", towers, R"(
+head: {in_batch_softmax: {sampling_probability: id}})")),
+              Not(HasSubstr("reaches the model")))
+      << "any number that is proportional to the probability will do";
+  const std::string both = absl::StrReplaceAll(towers, {{"[x]", "[id]"}});
+  EXPECT_THAT(notes("query", StrCat("model:\n  type: two_tower", both)),
+              AllOf(named, HasSubstr("in model.query (it is 1e-12)")));
 }
 
 TEST_F(DataNotesTest, DataThatWasEditedInPlaceIsNamed) {
@@ -79,6 +142,18 @@ TEST_F(DataNotesTest, DataThatWasEditedInPlaceIsNamed) {
                                      "/model.ckpt-8 was saved")),
                     HasSubstr("give --fresh-data to begin at its start")));
   EXPECT_TRUE(files_->RemoveAll(folder).ok());
+}
+
+TEST_F(DataNotesTest, ATrainingContinuesWithoutItsEventFile) {
+  const std::unique_ptr<io::FileSystem> memory = std::move(files_);
+  files_ = std::make_unique<NoEvents>(*memory);
+  const std::string said = GetNotes("model", Training());
+  const std::string warning = "warning: the event file cannot be written: open for writing ";
+  EXPECT_THAT(said, AllOf(HasSubstr(StrCat(warning, "model/events.out.tfevents.")),
+                          HasSubstr(": No space left; TensorBoard will show nothing")));
+  EXPECT_EQ(said.find(warning), said.rfind(warning)) << "once";
+  EXPECT_EQ(checkpoint::FindLatest(*files_, "model")->prefix, "model/model.ckpt-57");
+  files_ = io::NewMemoryFileSystem();
 }
 
 TEST_F(DataNotesTest, AMetricsNameIsCheckedBeforeTheFirstEvaluation) {

@@ -12,6 +12,19 @@
 #include "muster/train/train_hooks.h"
 
 namespace muster::train {
+namespace {
+
+// Whether a training continues without its event file. It does, with a warning: only TensorBoard
+// shows that file, and the checkpoints may still be written. A process that was fenced ends.
+bool ContinuesWithout(const absl::Status& failure, Progress& progress) {
+  if (absl::IsAborted(failure) || absl::IsCancelled(failure)) return false;
+  progress.Warn(StrCat(
+      "the event file cannot be written: ", failure.message(),
+      "; TensorBoard will show nothing of this run from here on, and the training ", "continues"));
+  return true;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Estimator>> Estimator::Create(io::FileSystem& files,
                                                              const Clock& clock,
@@ -136,6 +149,8 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
       files_, [&] { return lease ? lease->Check() : absl::OkStatus(); },
       [&] { return lease ? lease->CheckIdentity() : absl::OkStatus(); });
   formats::EventWriter events(files, config_.model_dir, clock_);
+  events.SetTolerance(
+      [&](const absl::Status& failure) { return ContinuesWithout(failure, progress); });
   Session session{.files = files,
                   .clock = clock_,
                   .config = config_,

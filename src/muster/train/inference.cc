@@ -273,7 +273,13 @@ absl::StatusOr<EvalResult> Estimator::Conclude(const EvalSpec& spec, EvalResult 
   if (before_events) MUSTER_RETURN_IF_ERROR(before_events(result));
   const std::string folder = EvalFolder(config_.model_dir, spec.name);
   const absl::Status written = WriteEvalEvents(files_, clock_, folder, result.step, result.metrics);
-  if (!absl::IsPermissionDenied(written) || spec.needs_events) MUSTER_RETURN_IF_ERROR(written);
+  if (!written.ok() && spec.needs_events) {
+    return absl::Status(
+        written.code(),
+        StrCat("writing the event file of the evaluation: ", written.message(),
+               "; --exporter and --early-stop read it: make it possible to write there, and the ",
+               "same command continues"));
+  }
   result.events = written;
   return result;
 }

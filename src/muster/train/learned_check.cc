@@ -36,9 +36,7 @@ bool IsFarOff(double difference, double label_mean, std::optional<double> square
 
 // Returns lines for numeric columns that reach the model unscaled.
 std::vector<std::string> FindUnscaled(const model::ModelSpec& model) {
-  std::vector<std::string> used;
-  if (model.linear) used = model.linear->columns;
-  if (model.dnn) used.insert(used.end(), model.dnn->columns.begin(), model.dnn->columns.end());
+  const std::vector<std::string> used = model.UsedColumns();
   std::vector<std::string> lines;
   for (const features::ColumnSpec& column : model.features.columns) {
     const bool is_unscaled = column.kind == features::ColumnKind::kNumeric && !column.normalize &&

@@ -53,6 +53,38 @@ TEST(LearnedCheckTest, ModelsByKerasAndOtherHeadsHaveNoRule) {
   EXPECT_FALSE(HasLearnedRule(exported));
 }
 
+TEST(LearnedCheckTest, AllPartsOfAClickModelAreChecked) {
+  const auto files = io::NewMemoryFileSystem();
+  const auto describe = [&](std::string_view model) {
+    const auto spec = model::ParseModelSpec(*files,
+                                            StrCat(R"(
+inputs: {user: string, gain: float, age: float, y: int}
+label: y
+columns:
+  user: {hash: user, buckets: 10}
+  vector: {embedding: user, dimension: 2}
+  gain: {numeric: gain}
+  age: {numeric: age}
+model:
+)",
+                                                   model),
+                                            "spec.yaml");
+    EXPECT_TRUE(spec.ok()) << spec.status();
+    return DescribeUnlearned(*spec, {{"label/mean", 0.24}, {"prediction/mean", 0.61}}, 10'240);
+  };
+  const std::string gain = "gain: {numeric: \"gain\", normalize: auto} in columns";
+  EXPECT_THAT(describe(R"(
+  type: fm
+  linear: {columns: [user]}
+  fm: {columns: [vector, gain], optimizer: {adagrad: {learning_rate: 0.001}}})"),
+              AllOf(HasSubstr(gain), HasSubstr("{learning_rate: 0.05}} in model.fm (it is 0.001)"),
+                    testing::Not(HasSubstr("age"))));
+  EXPECT_THAT(describe(R"(
+  type: dcn
+  dnn: {columns: [vector, gain], hidden_units: [4], optimizer: {adam: {learning_rate: 1e-5}}})"),
+              AllOf(HasSubstr(gain), HasSubstr("{learning_rate: 0.001}} in model.dnn")));
+}
+
 TEST(LearnedCheckTest, AnInsignificantDifferenceIsNotReported) {
   EXPECT_THAT(Describe(0.24, 0.25, 10'240), IsEmpty());
   EXPECT_THAT(Describe(0.24, 0.29, 10'000'000), IsEmpty()) << "significant, but small";

@@ -55,8 +55,8 @@ struct Printed {
 }  // namespace
 
 void AddFormatFlags(CLI::App& verb, formats::DataFormat* format) {
-  AddParsed(verb, "--data-format", "csv, tfrecord or jsonl", &formats::ParseFileFormat,
-            &format->type)
+  AddParsed(verb, "--data-format", "csv, tfrecord, or jsonl for JSON lines (one object a line)",
+            &formats::ParseFileFormat, &format->type)
       ->type_name("FORMAT");
   AddParsed(verb, "--delimiter", "Between the cells of CSV: a character, tab, or ^A (Hive's)",
             &formats::ParseDelimiter, &format->delimiter)

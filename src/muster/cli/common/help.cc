@@ -120,7 +120,7 @@ std::string MakeRow(const std::string& name, const std::string& text) {
 std::string MakeFlagRow(const CLI::Option& option, bool with_rules) {
   std::string name = GetFlagNames(option);
   if (const std::string label = GetTypeLabel(option); !label.empty()) name += " " + label;
-  if (TakesMany(option)) name += "...";
+  if (TakesMany(option) && !name.ends_with("...")) name += "...";
   return MakeRow(name, Describe(option, with_rules));
 }
 
@@ -201,7 +201,8 @@ std::string MakeFlags(const CLI::App& app, const std::string& name, bool all) {
   return StrCat(text, "\n", absl::StrJoin(WrapText(more, kWidth), "\n"), "\n");
 }
 
-// Prose is wrapped; lines that are indented, which are examples, stay as they are.
+// Prose is wrapped; lines that are indented, which are examples, stay as they are, and so does a
+// line that ends with a colon, which is their title.
 std::string MakeFooter(const std::string& footer) {
   if (footer.empty()) return "";
   std::string text = "\n", prose;
@@ -211,7 +212,7 @@ std::string MakeFooter(const std::string& footer) {
   };
   for (const absl::string_view each : absl::StrSplit(footer, '\n')) {
     const std::string_view line = ToStd(each);
-    const bool is_prose = !line.starts_with(' ') && !line.starts_with("Example");
+    const bool is_prose = !line.starts_with(' ') && !line.ends_with(':');
     if (!is_prose) finish();
     if (is_prose) {
       prose += StrCat(prose.empty() ? "" : " ", line);

@@ -16,18 +16,48 @@ bool IsOneFile(io::FileSystem& files, const std::string& a, const std::string& b
          first->identity == second->identity;
 }
 
+// The path itself or the nearest one above it that is there; "" if there is none.
+std::string FindNearest(io::FileSystem& files, std::string path) {
+  while (!files.Stat(path).ok()) {
+    const std::string above = io::Dirname(path);
+    if (above == path || above.empty()) return "";
+    path = above;
+  }
+  return path;
+}
+
 }  // namespace
+
+absl::Status CheckPlace(io::FileSystem& files, const Output& output) {
+  const std::string& path = output.path;
+  if (path.empty() || path == "-" || !io::LocalPath(path).ok()) return absl::OkStatus();
+  const std::string what = StrCat(output.flag, " ", path);
+  const std::string nearest = FindNearest(files, path);
+  const auto found = files.Stat(nearest);
+  if (!found.ok()) return absl::OkStatus();
+  const bool is_there = nearest == path;
+  if (!found->is_folder && (output.is_folder || !is_there)) {
+    return absl::InvalidArgumentError(
+        StrCat(what, ": ", nearest, " is a file, and no folder; give another ",
+               output.is_folder ? "folder, which is made if it is not there" : "path"));
+  }
+  if (output.is_folder) return absl::OkStatus();
+  if (is_there && found->is_folder) {
+    return absl::InvalidArgumentError(StrCat(what,
+                                             " is a folder: give the name of a file, such as ",
+                                             io::JoinPath(path, output.example)));
+  }
+  const std::string folder = io::Dirname(path);
+  if (is_there || !absl::IsNotFound(files.Stat(folder).status())) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat(what, ": the folder ", folder,
+                                           " does not exist; make it (mkdir -p ", folder,
+                                           "), or give another path"));
+}
 
 absl::Status CheckNotData(io::FileSystem& files, const std::vector<std::string>& patterns,
                           const std::vector<Output>& outputs) {
   for (const Output& output : outputs) {
-    if (output.is_folder || output.path.empty() || output.path == "-") continue;
-    const absl::StatusOr<io::FileInfo> there = files.Stat(output.path);
-    if (there.ok() && there->is_folder) {
-      return absl::InvalidArgumentError(StrCat(output.flag, " ", output.path,
-                                               " is a folder: give the name of a file, such as ",
-                                               io::JoinPath(output.path, "predictions.csv")));
-    }
+    MUSTER_RETURN_IF_ERROR(CheckPlace(files, output));
   }
   for (const std::string& pattern : patterns) {
     if (pattern == "-") continue;

@@ -1,4 +1,5 @@
-// Refuses outputs that would destroy what a verb reads, before anything is read or written.
+// Refuses outputs that cannot be written, or would destroy what a verb reads, before anything is
+// read or written.
 #pragma once
 
 #include <string>
@@ -14,10 +15,16 @@ struct Output {
   std::string flag;  // "--out"
   std::string path;  // "": nothing
   bool is_folder = false;
+  const char* example = "predictions.csv";  // of a file's name
 };
 
-// INVALID_ARGUMENT for a file that is one of the data files (the same file on disk, under any name
-// or link), for a folder that contains some of them, and for a folder where a file is to be.
+// INVALID_ARGUMENT for a folder where a file is to be, for a file where a folder is to be or where
+// the path goes through it, and for a file in a folder that does not exist. A folder that is to be
+// written, and those above it, need not exist. Only local paths are looked at.
+absl::Status CheckPlace(io::FileSystem& files, const Output& output);
+
+// As CheckPlace for each output; INVALID_ARGUMENT also for a file that is one of the data files
+// (the same file on disk, under any name or link) and for a folder that contains some of them.
 // Missing data and streams are not errors here.
 absl::Status CheckNotData(io::FileSystem& files, const std::vector<std::string>& patterns,
                           const std::vector<Output>& outputs);

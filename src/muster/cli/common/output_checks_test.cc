@@ -51,17 +51,36 @@ TEST_F(OutputChecksTest, AFileOfTheDataIsRefusedUnderEveryName) {
                 AllOf(HasSubstr("--rejects " + At(name)), HasSubstr(At("data/b.csv"))));
     EXPECT_NE(Refused("file://" + At(name)), "");
   }
-  for (const std::string name : {"other.csv", "data/c.csv", "none.csv", "nowhere/a.csv"}) {
+  for (const std::string name : {"other.csv", "data/c.csv", "none.csv"}) {
     EXPECT_EQ(Refused(At(name)), "") << name;
   }
   EXPECT_THAT(Refused(At("data")), HasSubstr("is a folder: give the name of a file"));
   EXPECT_EQ(Refused("-"), "");
 }
 
+TEST_F(OutputChecksTest, AFolderThatIsMissingOrAFileIsNamedWithWhatToDo) {
+  const std::string place = At("nowhere");
+  EXPECT_EQ(Refused(At("nowhere/a.csv")),
+            StrCat("--rejects ", place, "/a.csv: the folder ", place,
+                   " does not exist; make it (mkdir -p ", place, "), or give another path"));
+  EXPECT_EQ(Refused(At("other.csv/below/a.csv")),
+            StrCat("--rejects ", At("other.csv/below/a.csv"), ": ", At("other.csv"),
+                   " is a file, and no folder; give another path"));
+  for (const std::string name : {"other.csv", "other.csv/below"}) {
+    EXPECT_EQ(Refused(At(name), true),
+              StrCat("--rejects ", At(name), ": ", At("other.csv"),
+                     " is a file, and no folder; give another folder, which is made if it is not "
+                     "there"));
+  }
+  EXPECT_EQ(Refused(At("new/deep"), true), "");
+  EXPECT_EQ(Refused("surely_not_here.csv"), "");
+  EXPECT_EQ(Refused("surely_not_here", true), "");
+  EXPECT_EQ(Refused("hdfs://namenode/nowhere/a.csv"), "");
+}
+
 TEST_F(OutputChecksTest, PartsDoNotGoAmongTheData) {
   EXPECT_THAT(Refused(At("data"), true), HasSubstr("the folder of the data file"));
   EXPECT_NE(Refused(At("data_link/"), true), "");
-  EXPECT_NE(Refused(At("data/a.csv"), true), "");
   EXPECT_EQ(Refused(At("data/parts"), true), "");
   EXPECT_EQ(Refused(folder_, true), "");
 }

@@ -33,6 +33,13 @@ std::string EndText(const Json& task) {
   return StrCat(fields.Text("phase") == "running" ? "before: " : "", end.Text("text"));
 }
 
+// Of a task that runs on this machine, for kill and gdb.
+std::string GetPid(JsonFields& fields) {
+  const bool is_elsewhere = fields.Has("place");
+  const int64_t pid = fields.Int("pid", 0, 0, INT64_MAX);
+  return pid > 0 && !is_elsewhere && fields.Text("phase") == "running" ? StrCat(pid) : "";
+}
+
 Row TaskRow(const Json& task) {
   JsonFields fields(task, "task");
   const int64_t restarts = fields.Int("restarts", 0, 0, 1 << 30);
@@ -42,6 +49,7 @@ Row TaskRow(const Json& task) {
   return {fields.Text("task"),
           fields.Text("phase"),
           restarts > 0 ? StrCat(restarts) : "",
+          GetPid(fields),
           fields.Text("address"),
           measured ? FormatDuration(fields.Number("cpu_seconds", 0)) : "",
           Megabytes(fields.Int("pss_bytes", 0, 0, int64_t{1} << 60)),
@@ -132,7 +140,7 @@ std::string JobLine(const Json& job) {
 
 std::string JobTable(const Json& job) {
   std::vector<Row> rows = {
-      {"TASK", "STATE", "RESTARTS", "ADDRESS", "CPU", "MEMORY", "SILENT", "STEP", ""}};
+      {"TASK", "STATE", "RESTARTS", "PID", "ADDRESS", "CPU", "MEMORY", "SILENT", "STEP", ""}};
   JsonFields fields(job, "job");
   for (const Json& task : fields.List("tasks")) rows.push_back(TaskRow(task));
   for (size_t column = 2; column < rows[0].size(); ++column) {  // without a heading when empty

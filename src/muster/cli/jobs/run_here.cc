@@ -189,7 +189,8 @@ absl::Status Follow(const control::JobFolder& folder, control::JobPlace& place,
     }
     if (InterruptScope::requested() && !cancelled) {
       cancelled = true;
-      say("stopping; a second Ctrl-C leaves at once, the tasks then end within the lease");
+      say("stopping; after a second Ctrl-C muster leaves at once, and the tasks end by themselves "
+          "some seconds later");
       service.Cancel(StrCat("stopped by ", InterruptScope::StoppedBy()));
     }
     const bool changed = waits[0].revents != 0;

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_join.h"
+
 #include "CLI/CLI.hpp"
 #include "muster/base/clock.h"
 #include "muster/base/nearest.h"
@@ -35,8 +37,8 @@ struct JobVerbFlags {
 
 void PrintJson(const Json& json) { std::printf("%s\n", formats::PrintJson(json).c_str()); }
 
-absl::Status ShowStatus(const JobVerbFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job));
+absl::Status ShowStatusOf(const std::string& name, const JobVerbFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(name));
   if (flags.watch) return WatchStatus(*place);
   MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
   if (flags.json) {
@@ -70,6 +72,26 @@ absl::Status ListAll(const JobVerbFlags& flags) {
     return start(a) < start(b);
   });
   if (!all.empty()) std::fputs(JobList(all, SystemClock().WallSeconds()).c_str(), stdout);
+  return absl::OkStatus();
+}
+
+// Without a name: the only job there is, or a list of all.
+absl::Status ShowStatus(const JobVerbFlags& flags) {
+  if (!flags.job.empty()) return ShowStatusOf(flags.job, flags);
+  MUSTER_ASSIGN_OR_RETURN(const std::string folder, control::JobsFolder());
+  RemoveAllExpired();
+  const std::vector<std::string> jobs = control::ListJobs(folder);
+  if (jobs.size() == 1) return ShowStatusOf(jobs.front(), flags);
+  if (jobs.empty()) {
+    return absl::NotFoundError(
+        "there is no job on this machine; muster run and muster train --workers N start one");
+  }
+  if (flags.watch) {
+    throw CLI::ValidationError("--watch",
+                               StrCat("give the name of one job: ", absl::StrJoin(jobs, ", ")));
+  }
+  MUSTER_RETURN_IF_ERROR(ListAll(flags));
+  if (!flags.json) std::printf("\nmuster status JOB shows the tasks of one of them.\n");
   return absl::OkStatus();
 }
 
@@ -170,16 +192,16 @@ CLI::App* AddVerb(CLI::App& app, const char* name, const char* about, const char
 
 void AddJobVerbs(CLI::App& app) {
   const auto flags = std::make_shared<JobVerbFlags>();
+  const auto add_job = [&](CLI::App* verb, const char* about) {
+    return verb->add_option("job", flags->job, about)->check(JobNameError)->type_name("JOB");
+  };
   const auto with_job = [&](CLI::App* verb) {
-    verb->add_option("job", flags->job, "Its name, as muster list shows it")
-        ->required()
-        ->check(JobNameError)
-        ->type_name("JOB");
+    add_job(verb, "Its name, as muster list shows it")->required();
     return verb;
   };
-  CLI::App* const status =
-      with_job(AddVerb(app, "status", "Show the state of a job and its tasks",
-                       "muster status train-5f3a1 --watch", ShowStatus, flags));
+  CLI::App* const status = AddVerb(app, "status", "Show the state of a job and its tasks",
+                                   "muster status train-5f3a1 --watch", ShowStatus, flags);
+  add_job(status, "Its name, as muster list shows it (default: the only job, or all in a list)");
   CLI::Option* const json = status->add_flag("--json", flags->json, "One JSON object");
   status
       ->add_flag("--watch", flags->watch, "Show the table, or its changes, until the job has ended")

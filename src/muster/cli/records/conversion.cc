@@ -7,6 +7,7 @@
 #include "muster/base/number_text.h"
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/common/next_steps.h"
+#include "muster/cli/common/output_checks.h"
 #include "muster/cli/common/row_progress.h"
 #include "muster/cli/records/verbs.h"
 #include "nlohmann/json.hpp"
@@ -65,6 +66,10 @@ void AddConversionFlags(CLI::App* verb, ConversionFlags* flags) {
                  "Remove part files of other sets from the folder");
   verb->add_flag("--json", flags->json, "The result as JSON");
   verb->add_flag("--quiet", flags->quiet, "No progress");
+}
+
+absl::Status CheckOut(io::FileSystem& files, const ConversionFlags& flags) {
+  return CheckPlace(files, {.flag = "--out", .path = flags.folder, .is_folder = true});
 }
 
 absl::Status RunConversion(

@@ -9,6 +9,7 @@
 #include "muster/base/status.h"
 #include "muster/data/convert.h"
 #include "muster/data/part_file_writer.h"
+#include "muster/io/file_system.h"
 
 namespace muster::cli {
 
@@ -25,6 +26,9 @@ struct ConversionFlags {
 
 // --out, --shards, --compression, --overwrite, --json, --quiet.
 void AddConversionFlags(CLI::App* verb, ConversionFlags* flags);
+
+// INVALID_ARGUMENT if the folder of --out cannot be one.
+absl::Status CheckOut(io::FileSystem& files, const ConversionFlags& flags);
 
 // Runs `convert` with a callback that reports progress and can stop it, and prints the result.
 // `rows` is what a record is called: "rows", "images".

@@ -182,6 +182,29 @@ def test_data_without_a_header_trains(form, muster, tmp_path):
     follow(muster, tmp_path, found["next"])
 
 
+@pytest.mark.parametrize("model", ["linear", "dnn", "wide_deep", "fm", "deepfm", "dcn"])
+def test_each_model_trains_at_once(model, muster, real_data, tmp_path):
+    """Trained on every third person of Adult, and measured on others."""
+    head, *rows = real_data("adult/adult.csv").read_text().splitlines()
+    for name, part in (("train", rows[::3]), ("test", rows[1::3])):
+        (tmp_path / f"{name}.csv").write_text("\n".join([head, *part]) + "\n")
+    found = init(muster, tmp_path, "train.csv", "--label", "income-per-year", "--model", model)
+    assert found["model"] == model and found["warnings"] == []
+    follow(muster, tmp_path, found["next"])
+    rows = ("--data", tmp_path / "test.csv")
+    assert muster.event("evaluated", "evaluate", tmp_path / "model", *rows)["auc"] > 0.89
+
+
+def test_two_towers_train_at_once(muster, tmp_path):
+    muster.run("sample", "clicks", "--rows", 5000, "--out", tmp_path / "clicks.csv")
+    items = ",".join(f"C{i}" for i in range(14, 27))
+    found = init(muster, tmp_path, "clicks.csv", "--label", "label", "--model", "two_tower", "--item", items)
+    assert found["model"] == "two_tower"
+    follow(muster, tmp_path, found["next"] + " --epochs 2")
+    rows = ("--data", tmp_path / "clicks.csv")
+    assert "loss" in muster.event("evaluated", "evaluate", tmp_path / "model", *rows)
+
+
 def test_tfrecord_trains(muster, tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["a,b,c,d,e,f,g,y", *ADULT_ROWS]) + "\n")
     init(muster, tmp_path, "a.csv", "--label", "y")
@@ -198,6 +221,19 @@ def test_rows_without_a_label_are_left_out(muster, tmp_path):
     found = init(muster, tmp_path, "a.csv", "--label", "y")
     assert found["label"]["missing"] == 10
     follow(muster, tmp_path, found["next"])
+
+
+def test_what_is_read_as_words_against_what_it_looks_like_is_told(muster, tmp_path):
+    rows = [f"{i % 10},{i % 4};{1 + i % 12}/25/2026;{i % 2}" for i in range(60)]
+    (tmp_path / "a.csv").write_text("price;day;y\n" + "\n".join(rows) + "\n")
+    done = muster.call("init", tmp_path / "a.csv", "--label", "y", "--out", tmp_path / "m.yaml")
+    assert done.returncode == 0
+    told = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+    assert told[0].startswith("warning: column 'price': numbers with a comma, such as 0,0, are read as words")
+    assert told[1].startswith("warning: column 'day': dates such as 1/25/2026, of which month and day")
+    assert "\nNext:\n" in done.stdout and "add --eval FILE" in done.stdout
+    found = init(muster, tmp_path, "a.csv", "--label", "y")
+    assert [f"warning: {each}" for each in found["warnings"]] == told
 
 
 def test_decimal_commas_are_numbers_once_they_are_points(muster, tmp_path):
@@ -218,6 +254,24 @@ def test_a_wrong_label_is_named_and_nothing_is_written(muster, tmp_path):
     error = muster.fail("init", tmp_path / "a.csv", "--label", "Survivd", "--out", out)
     assert "'Survivd'" in error and "did you mean 'Survived'?" in error
     assert not out.exists()
+
+
+def test_a_place_that_cannot_be_is_named_with_what_to_do(muster, tmp_path):
+    data, folder = tmp_path / "a.csv", tmp_path / "folder"
+    data.write_text("x,y\n1,0\n2,1\n3,0\n")
+    folder.mkdir()
+    out = tmp_path / "none/model.yaml"
+    error = muster.fail("init", data, "--label", "y", "--out", out)
+    assert f"the folder {tmp_path}/none does not exist; make it (mkdir -p " in error
+    error = muster.fail("init", data, "--label", "y", "--out", folder, "--force")
+    assert f"is a folder: give the name of a file, such as {folder}/model.yaml" in error
+    for verb in (["init"], ["records", "stats"], ["records", "inspect"], ["records", "index"]):
+        label = ["--label", "y"] if verb == ["init"] else []
+        error = muster.fail(*verb, folder, *label, "--force" if label else "--json")
+        assert f"{folder}: is a folder; to read its files write '{folder}/*'" in error
+    for arguments in (["sample", "clicks"], ["records", "from-csv", data, "--spec", data]):
+        error = muster.fail(*arguments, "--out", data / "below")
+        assert f"{data} is a file, and no folder" in error
 
 
 def test_a_model_file_is_not_replaced_unless_asked(muster, tmp_path):

@@ -29,6 +29,8 @@ constexpr size_t kShownValues = 5;
 struct InitFlags {
   std::vector<std::string> patterns;
   std::string label;
+  std::string model;
+  std::vector<std::string> item;
   std::string out = "model.yaml";
   formats::DataFormat format;
   uint64_t max_bad_records = 0;
@@ -98,7 +100,9 @@ void PrintJson(const InitFlags& flags, const data::Profile& profile, const model
                          {"rows", profile.rows},
                          {"bad_rows", profile.bad_rows},
                          {"label", std::move(label)},
+                         {"model", draft.type->name},
                          {"columns", ordered_json::array()},
+                         {"warnings", draft.warnings},
                          {"next", NextCommand(flags, profile, draft)}};
   for (const DraftColumn& column : draft.columns) {
     ordered_json entry = ProfileColumnJson(*column.profile, kShownValues);
@@ -136,13 +140,16 @@ void PrintFound(const InitFlags& flags, const data::Profile& profile, const mode
     std::printf("%s rows have no label and will be left out\n", GroupDigits(label.missing).c_str());
   }
   std::printf("Wrote %s: a %s model of %s columns\n\nNext:\n  %s\n", flags.out.c_str(),
-              draft.deep ? "wide & deep" : "linear", GroupDigits(draft.used()).c_str(),
+              std::string(draft.type->title).c_str(), GroupDigits(draft.used()).c_str(),
               NextCommand(flags, profile, draft).c_str());
+  std::printf(
+      "To measure it on rows that it does not train on, keep some in a file and add --eval "
+      "FILE.\n");
 }
 
 absl::Status CheckOut(io::FileSystem& files, const InitFlags& flags) {
-  MUSTER_RETURN_IF_ERROR(
-      CheckNotData(files, flags.patterns, {{.flag = "--out", .path = flags.out}}));
+  MUSTER_RETURN_IF_ERROR(CheckNotData(
+      files, flags.patterns, {{.flag = "--out", .path = flags.out, .example = "model.yaml"}}));
   if (flags.force || !files.Stat(flags.out).ok()) return absl::OkStatus();
   return absl::AlreadyExistsError(
       StrCat(flags.out, " exists: give --force to replace it, or another name with --out"));
@@ -163,9 +170,13 @@ absl::Status RunInit(const InitFlags& flags) {
   };
   MUSTER_ASSIGN_OR_RETURN(const data::Profile profile, data::ProfileData(*files, spec));
   const std::string data = absl::StrJoin(flags.patterns, " ");
-  auto draft = model::DraftModel(profile, flags.label, data);
+  auto draft = model::DraftModel(
+      profile, {.label = flags.label, .data_name = data, .model = flags.model, .item = flags.item});
   if (!draft.ok()) return Annotate(draft.status(), data);
   MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(*files, flags.out, draft->yaml));
+  for (const std::string& warning : draft->warnings) {
+    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  }
   flags.json ? PrintJson(flags, profile, *draft) : PrintFound(flags, profile, *draft);
   return absl::OkStatus();
 }
@@ -178,13 +189,24 @@ void AddInit(CLI::App& app) {
   verb->footer(
       "One pass over the data finds types, missing values, means, vocabularies, dates, the header\n"
       "and the kind of label; docs/init.md says how. The model file is yours to change.\n"
-      "Example:\n"
+      "Examples:\n"
       "  muster init train.csv --label Survived\n"
-      "  muster train model.yaml --train train.csv --model-dir model");
+      "  muster train model.yaml --train train.csv --model-dir model\n"
+      "  muster init clicks.csv --label label --model deepfm --out deepfm.yaml");
   verb->add_option("files", flags->patterns, "CSV, TSV, TFRecord or JSON lines: files or globs")
       ->required()
       ->type_name("GLOB");
   verb->add_option("--label", flags->label, "Column to predict")->required()->type_name("NAME");
+  verb->add_option("--model", flags->model,
+                   "Kind of model (docs/spec.md; default: wide_deep for 1,000 rows and more, else "
+                   "linear; for a regression linear)")
+      ->check(CLI::IsMember(model::DraftTypeNames()));
+  verb->add_option(
+          "--item", flags->item,
+          "Of two_tower: the columns that describe the item; the others describe the query")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("A,B,...");
   verb->add_option("--out", flags->out, "Model file to write")
       ->capture_default_str()
       ->type_name("FILE");

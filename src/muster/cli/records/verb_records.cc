@@ -56,7 +56,12 @@ absl::StatusOr<std::vector<std::string>> ExpandFiles(io::FileSystem& files,
   std::vector<std::string> paths;
   for (const std::string& pattern : patterns) {
     MUSTER_ASSIGN_OR_RETURN(const auto found, io::Glob(files, pattern));
-    paths.insert(paths.end(), found.begin(), found.end());
+    for (const std::string& path : found) {
+      if (const auto info = files.Stat(path); info.ok() && info->is_folder) {
+        return data::FolderError(path);
+      }
+      paths.push_back(path);
+    }
   }
   return paths;
 }

@@ -22,6 +22,7 @@ struct FromCsvFlags {
 
 absl::Status RunFromCsv(const FromCsvFlags& flags) {
   const auto files = files::OpenFileSystems();
+  MUSTER_RETURN_IF_ERROR(CheckOut(*files, flags.conversion));
   data::ConversionSpec spec;
   spec.inputs = flags.inputs;
   spec.output = flags.conversion.output();

@@ -17,6 +17,7 @@ struct FromIdxFlags {
 
 absl::Status RunFromIdx(const FromIdxFlags& flags) {
   const auto files = files::OpenFileSystems();
+  MUSTER_RETURN_IF_ERROR(CheckOut(*files, flags.conversion));
   data::IdxConversionSpec spec = flags.spec;
   spec.output = flags.conversion.output();
   return RunConversion(flags.conversion, "images", [&](const data::ConversionProgress& progress) {

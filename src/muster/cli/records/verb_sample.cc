@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "muster/base/number_text.h"
 #include "muster/cli/common/interrupt.h"
+#include "muster/cli/common/output_checks.h"
 #include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/records/verbs.h"
@@ -74,6 +75,11 @@ struct Truth {
 
 absl::StatusOr<Truth> WriteClicks(const SampleFlags& flags) {
   const auto files = files::OpenFileSystems();
+  for (const auto& [flag, path] :
+       {std::pair("--out", flags.out), std::pair("--truth", flags.truth)}) {
+    MUSTER_RETURN_IF_ERROR(
+        CheckPlace(*files, {.flag = flag, .path = path, .example = "clicks.csv"}));
+  }
   const InterruptScope interrupt;
   const data::ClickSampler sampler(flags.seed);
   TextFile csv(*files, flags.out), truth_csv(*files, flags.truth);

@@ -8,6 +8,7 @@
 
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/common/next_steps.h"
+#include "muster/cli/common/output_checks.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/job_request.h"
@@ -120,6 +121,10 @@ absl::StatusOr<model::ModelSpec> LoadSpec(io::FileSystem& files, const TrainFlag
   return model;
 }
 
+absl::Status CheckModelDir(io::FileSystem& files, const TrainFlags& flags) {
+  return CheckPlace(files, {.flag = "--model-dir", .path = flags.run.model_dir, .is_folder = true});
+}
+
 void SayWhatNext(const TrainFlags& flags) {
   if (flags.output.json || flags.output.quiet) return;
   const std::string& model = flags.run.model_dir;
@@ -158,6 +163,7 @@ absl::Status RunAndPrint(const TrainFlags& flags, train::TrainingRequest request
 absl::Status RunTrain(TrainFlags& flags) {
   const auto files = files::OpenFileSystems();
   const SystemClock clock;
+  RefuseUnlessOk(CheckModelDir(*files, flags));
   MUSTER_ASSIGN_OR_RETURN(model::ModelSpec model, LoadSpec(*files, flags));
   // It is stored with the model, so that evaluate and predict need not be told.
   model.format = formats::Override(model.format, flags.data.format);
@@ -207,7 +213,9 @@ absl::Status CheckTogether(const TrainFlags& flags) {
 
 absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
   // What is wrong with the model file is said once, and before anything starts.
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, LoadSpec(*files::OpenFileSystems(), flags));
+  const auto files = files::OpenFileSystems();
+  RefuseUnlessOk(CheckModelDir(*files, flags));
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, LoadSpec(*files, flags));
   RefuseUnlessOk(CheckEvaluation(flags.eval, model));
   RefuseUnlessOk(GetClassWeights(flags, model).status());
   if (flags.ps > 0) {

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 
 #include "CLI/CLI.hpp"
+#include "muster/cli/common/output_checks.h"
 #include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/train/model_flags.h"
@@ -28,6 +29,10 @@ absl::Status RunExport(const ExportFlags& flags) {
           : io::JoinPath(flags.trained.run.model_dir,
                          absl::StrFormat("export/final/%010d",
                                          static_cast<int64_t>(model->clock.WallSeconds())));
+  if (!flags.out.empty()) {
+    MUSTER_RETURN_IF_ERROR(
+        CheckPlace(*model->files, {.flag = "--out", .path = io::Dirname(out), .is_folder = true}));
+  }
   MUSTER_RETURN_IF_ERROR(model->files->MakeFolders(io::Dirname(out)));
   {
     RowProgress progress("export", "files", flags.output.json);

@@ -18,6 +18,7 @@
 #include "muster/cli/train/train_flags.h"
 #include "muster/cli/train/train_run.h"
 #include "muster/cli/train/verbs.h"
+#include "muster/model/spec/data_check.h"
 #include "muster/train/cluster_role.h"
 
 namespace muster::cli {
@@ -40,14 +41,18 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                    "Model file (docs/spec.md), or the folder of an exported Keras model "
                    "(docs/keras.md)")
       ->required()
+      ->check([](const std::string& path) {
+        return model::IsNamedAsData(path) ? model::DescribeDataAsModel(path) : "";
+      })
       ->type_name("SPEC");
   verb->add_option("--set", flags->settings,
                    "Change a value of the model file: --set train.batch_size=64 --set "
                    "'model.dnn.hidden_units=[64, 32]'; once for each value")
       ->allow_extra_args(false)
       ->type_name("PATH=VALUE");
-  AddDataFlags(*verb, "--train", "Training data: files, globs, or - for batches", &flags->data,
-               ", of --train and of each evaluation of --eval");
+  AddDataFlags(*verb, "--train",
+               "CSV, TFRecord or JSON lines: files, globs, or - for batches of a program",
+               &flags->data, ", of --train and of each evaluation of --eval");
   AddFormatFlags(*verb, &flags->data.format);
   verb->add_option("model_dir,--model-dir", flags->run.model_dir,
                    "Folder of checkpoints and events")
@@ -181,7 +186,7 @@ void ParseWorkers(const std::string& text, TrainFlags* flags) {
 
 void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
   const auto flags = std::make_shared<TrainFlags>();
-  CLI::App* verb = app.add_subcommand("train", "Train a model file on CSV or TFRecord data");
+  CLI::App* verb = app.add_subcommand("train", "Train a model file on CSV, TFRecord or JSON lines");
   verb->footer(
       "The same command continues an interrupted run exactly from its last checkpoint.\n"
       "Examples:\n"

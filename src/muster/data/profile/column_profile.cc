@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "muster/formats/dates.h"
 
@@ -68,6 +69,53 @@ std::string_view TrimSpaces(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// 1,5 and 1.234,50; 1,234 and 1,234,567.50. Not 1,2,3, which is a list.
+bool IsCommaNumber(std::string_view text) {
+  if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
+  constexpr size_t kThousands = 3;
+  size_t commas = 0, digits = 0;
+  bool are_thousands = true;  // after each comma
+  char before = 0;            // the digits
+  for (const char c : text) {
+    if (IsDigit(c)) {
+      ++digits;
+      continue;
+    }
+    if ((c != ',' && c != '.') || digits == 0) return false;
+    are_thousands = are_thousands && (before != ',' || digits == kThousands);
+    commas += c == ',' ? 1 : 0;
+    before = c;
+    digits = 0;
+  }
+  are_thousands = are_thousands && (before != ',' || digits == kThousands);
+  return digits > 0 && (commas == 1 || (commas > 1 && are_thousands));
+}
+
+// 11/24/2026, 24-11-26, 1/2/2026 10:30. The forms of formats/dates.h are none of them.
+bool IsMonthOrDay(std::string_view text) {
+  text = text.substr(0, text.find(' '));
+  size_t digits = 0;
+  std::array<size_t, 3> lengths = {};
+  size_t part = 0;
+  char separator = 0;
+  for (const char c : text) {
+    if (IsDigit(c)) {
+      ++digits;
+      continue;
+    }
+    const bool separates = c == '/' || c == '-' || c == '.';
+    if (!separates || (separator != 0 && c != separator) || part == 2) return false;
+    separator = c;
+    lengths[part++] = std::exchange(digits, 0);
+  }
+  lengths[part] = digits;
+  const auto is_short = [](size_t length) { return length == 1 || length == 2; };
+  return part == 2 && is_short(lengths[0]) && is_short(lengths[1]) &&
+         (lengths[2] == 2 || lengths[2] == 4);
+}
+
 }  // namespace
 
 std::string_view KindName(Kind kind) {
@@ -104,6 +152,7 @@ void ColumnProfiler::AddOther(std::string_view value) {
     seconds_.Add(static_cast<double>(*seconds));
     return;
   }
+  AddUnread(value);
   const auto found = others_.find(value);
   if (found != others_.end()) {
     ++found->second;
@@ -112,6 +161,27 @@ void ColumnProfiler::AddOther(std::string_view value) {
   } else {
     more_others_ = true;
   }
+}
+
+void ColumnProfiler::AddUnread(std::string_view value) {
+  if (IsCommaNumber(value)) {
+    if (comma_numbers_++ == 0) comma_number_ = value;
+  } else if (IsMonthOrDay(value)) {
+    if (month_or_days_++ == 0) month_or_day_ = value;
+  }
+}
+
+ColumnProfile::Unread ColumnProfiler::FindUnread(uint64_t values) const {
+  const auto are_nearly_all = [values](uint64_t count) {
+    return (values - std::min(count, values)) * kOneMarkOf <= values;
+  };
+  if (comma_numbers_ > 0 && are_nearly_all(comma_numbers_ + ints_ + floats_)) {
+    return ColumnProfile::Unread::kCommaNumbers;
+  }
+  if (month_or_days_ > 0 && are_nearly_all(month_or_days_ + dates_)) {
+    return ColumnProfile::Unread::kMonthOrDay;
+  }
+  return ColumnProfile::Unread::kNothing;
 }
 
 void ColumnProfiler::Add(std::string_view value) {
@@ -179,6 +249,11 @@ ColumnProfile ColumnProfiler::Finish() const {
     if (!profile.is_list()) profile.missing += times;
   }
   if (profile.values == 0) profile.kind = Kind::kNothing;
+  if (profile.kind == Kind::kText) profile.unread = FindUnread(profile.values);
+  if (profile.unread != ColumnProfile::Unread::kNothing) {
+    const bool is_number = profile.unread == ColumnProfile::Unread::kCommaNumbers;
+    profile.unread_value = is_number ? comma_number_ : month_or_day_;
+  }
   if (profile.is_number()) profile.numbers = numbers_;
   if (profile.is_number() && !negative_) profile.logarithms = logarithms_;
   if (profile.kind == Kind::kDate) profile.numbers = seconds_;

@@ -23,6 +23,9 @@ constexpr size_t kMaxProfiledBytes = size_t{8} << 20;
 
 struct ColumnProfile {
   enum class Kind { kNothing, kInt, kFloat, kDate, kText };
+  // What the values of a text are that is read as no number and no date: numbers with a comma in
+  // them, such as 1,5 and 1,234.50, or dates of which month and day could be exchanged.
+  enum class Unread { kNothing, kCommaNumbers, kMonthOrDay };
   using Counted = std::pair<std::string, uint64_t>;  // a value and how often it occurs
 
   std::string name;
@@ -37,10 +40,12 @@ struct ColumnProfile {
   NumberSums numbers = {};     // kInt and kFloat; kDate: seconds since 1970 (formats/dates.h)
   NumberSums logarithms = {};  // sums of log(1 + x), if no number is negative
   uint64_t distinct = 0;
-  bool more_distinct = false;  // there are more than `distinct`
-  bool never_twice = false;    // no value occurred twice, among those that were counted
-  bool ascending = false;      // numbers: each is larger than the one before
-  std::vector<Counted> words;  // distinct values as text, most frequent first; then by text
+  bool more_distinct = false;        // there are more than `distinct`
+  bool never_twice = false;          // no value occurred twice, among those that were counted
+  bool ascending = false;            // numbers: each is larger than the one before
+  std::vector<Counted> words;        // distinct values as text, most frequent first; then by text
+  Unread unread = Unread::kNothing;  // kText: the form of nearly all values
+  std::string unread_value;          // the first value of that form, as an example
 
   bool is_list() const { return most_in_row > 1; }
   bool is_number() const { return kind == Kind::kInt || kind == Kind::kFloat; }
@@ -61,6 +66,8 @@ class ColumnProfiler {
 
  private:
   void AddOther(std::string_view value);
+  void AddUnread(std::string_view value);
+  ColumnProfile::Unread FindUnread(uint64_t values) const;
   void AddNumber(double value);
   // Whether `count` counts all values except marks, which become *marks.
   bool IsAllBut(uint64_t count, std::vector<ColumnProfile::Counted>* marks) const;
@@ -72,6 +79,8 @@ class ColumnProfiler {
   uint64_t values_ = 0;
   uint64_t ints_ = 0, floats_ = 0, dates_ = 0;
   uint64_t padded_ = 0;  // ints with leading zeros, as codes have
+  uint64_t comma_numbers_ = 0, month_or_days_ = 0;
+  std::string comma_number_, month_or_day_;  // the first of each
   // values that are neither number nor date, up to a limit
   std::map<std::string, uint64_t, std::less<>> others_;
   bool more_others_ = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/status.h"
@@ -10,6 +11,9 @@
 #include "muster/io/file_system.h"
 
 namespace muster::data {
+
+// What the first column of CSV without a header is named; the others are c2, c3, ...
+constexpr std::string_view kFirstColumnName = "c1";
 
 struct FoundColumns {
   formats::FileFormat type = formats::FileFormat::kCsv;

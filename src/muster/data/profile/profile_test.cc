@@ -54,6 +54,28 @@ TEST_F(ProfileTest, NumbersWithLeadingZerosAreText) {
   EXPECT_EQ(Column({"0", "0.5"}).kind, Kind::kFloat);
 }
 
+TEST_F(ProfileTest, NumbersAndDatesInUnreadFormsAreText) {
+  using Unread = ColumnProfile::Unread;
+  const auto find = [this](std::vector<std::string> values) {
+    for (std::string& value : values) value = StrCat("\"", value, "\"");
+    const ColumnProfile column = Column(values);
+    EXPECT_EQ(column.kind, Kind::kText);
+    EXPECT_EQ(column.unread == Unread::kNothing, column.unread_value.empty());
+    return std::pair(column.unread, column.unread_value);
+  };
+  EXPECT_THAT(find({"3", "1,5", "-2,25", "NA"}), Pair(Unread::kCommaNumbers, "1,5"));
+  EXPECT_THAT(find({"1.234,5", "17,0"}), Pair(Unread::kCommaNumbers, "1.234,5"));
+  EXPECT_THAT(find({"1,234", "1,234,567.50", "12.5"}), Pair(Unread::kCommaNumbers, "1,234"));
+  EXPECT_THAT(find({"11/24/2026", "?"}), Pair(Unread::kMonthOrDay, "11/24/2026"));
+  EXPECT_THAT(find({"1/2/26 10:30", "2026-11-24"}), Pair(Unread::kMonthOrDay, "1/2/26 10:30"));
+  EXPECT_THAT(find({"24-11-2026"}), Pair(Unread::kMonthOrDay, "24-11-2026"));
+  for (const char* const value : {"1,2,3", "1,", ",5", "1,5 kg", "1,a", "1/2", "1/2/3/2026",
+                                  "11/24/026", "1-2/2026", "123/4/2026", "a,b"}) {
+    EXPECT_THAT(find({value, value}), Pair(Unread::kNothing, "")) << value;
+  }
+  EXPECT_THAT(find({"1,5", "red", "blue"}), Pair(Unread::kNothing, "")) << "half of them";
+}
+
 TEST_F(ProfileTest, MomentsOfNumbers) {
   const ColumnProfile column = Column({"1", "", "2", "6"});
   EXPECT_EQ(column.rows, 4u);

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -32,6 +34,27 @@ def test_watch_prints_changes_until_the_job_has_ended(jobs: Jobs) -> None:
     assert "\033" not in rest
     assert f"job {job} succeeded" in rest
     assert "worker-0.3 succeeded" in rest
+    jobs.wait_nothing_runs()
+
+
+def test_status_needs_no_name_where_there_is_one_job(jobs: Jobs) -> None:
+    assert "there is no job on this machine; muster run" in jobs.call("status").stderr
+    first = jobs.detach("--workers", 1, *WAITS)
+    task = jobs.running(first, "worker-0")
+    shown = jobs.ok("status")
+    assert shown.startswith(f"job {first} active")
+    assert re.search(rf"^worker-0 +running +{task['pid']} ", shown, re.MULTILINE), shown
+    assert json.loads(jobs.ok("status", "--json"))["name"] == first
+    second = jobs.detach("--workers", 1, *WAITS)
+    jobs.running(second, "worker-0")
+    shown = jobs.ok("status")
+    assert re.match(rf"JOB .*\n{first} +active .*\n{second} +active ", shown), shown
+    assert shown.endswith("\nmuster status JOB shows the tasks of one of them.\n")
+    assert "--watch: give the name of one job: " in jobs.call("status", "--watch").stderr
+    (jobs.folder / "go").touch()
+    for job in (first, second):
+        jobs.wait_phase(job, "succeeded")
+    assert not re.search(r"^worker-0 +succeeded +\d", jobs.ok("status", first), re.MULTILINE)
     jobs.wait_nothing_runs()
 
 

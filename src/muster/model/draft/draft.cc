@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/base/number_text.h"
+#include "muster/model/draft/draft_model.h"
 #include "muster/model/draft/yaml_text.h"
 
 namespace muster::model {
@@ -47,30 +48,24 @@ std::string TopWords(const ColumnProfile& column, size_t count) {
   return absl::StrJoin(words, ", ");
 }
 
-// The feature columns of the model file, and the part of the model that uses each of them.
-struct FeatureLines {
-  std::string text;
-  std::vector<std::string> linear, deep;
-};
-
 class DraftWriter {
  public:
-  DraftWriter(const data::Profile& profile, const Draft& draft, const std::string& data_name)
-      : profile_(profile), draft_(draft), data_name_(data_name) {
+  DraftWriter(const data::Profile& profile, const Draft& draft, const DraftRequest& request)
+      : profile_(profile), draft_(draft), request_(request) {
     for (const ColumnProfile& column : profile.columns) taken_.insert(column.name);
   }
 
   std::string Write() {
-    const FeatureLines features = WriteFeatures();
-    return StrCat(WriteTop(), WriteFormat(), WriteInputs(), WriteLabel(), "\ncolumns:\n",
-                  features.text, WriteModel(features),
+    const std::string columns = WriteColumns();
+    return StrCat(WriteTop(), WriteFormat(), WriteInputs(), WriteLabel(), "\ncolumns:\n", columns,
+                  WriteDraftModel(draft_, parts_),
                   absl::StrFormat("\ntrain: {batch_size: %d, epochs: %d}\n", draft_.batch_size,
                                   draft_.epochs));
   }
 
  private:
   std::string WriteTop() const {
-    return StrCat("# Written by `muster init` from ", CommentText(data_name_), ": ",
+    return StrCat("# Written by `muster init` from ", CommentText(request_.data_name), ": ",
                   GroupDigits(profile_.rows), " rows, ", profile_.columns.size(), " columns.\n",
                   "# docs/spec.md says what else can be written here.\n\n");
   }
@@ -130,6 +125,9 @@ class DraftWriter {
             StrCat("  # ", CommentText(column.profile->name), " is left out: ", column.why, ".\n");
         continue;
       }
+      if (const std::string unread = DescribeUnread(*column.profile); !unread.empty()) {
+        text += StrCat("  # ", CommentText(column.profile->name), ": ", unread, ".\n");
+      }
       text += StrCat("  ", name, ": ", InputType(column), "  # ", DescribeColumn(*column.profile),
                      "\n");
     }
@@ -152,6 +150,15 @@ class DraftWriter {
     const DraftLabel& label = draft_.label;
     const std::string name = YamlText(label.profile->name);
     std::string text = StrCat("\n# ", DescribeColumn(*label.profile), "\n");
+    if (const std::string unread = DescribeUnread(*label.profile); !unread.empty()) {
+      text += StrCat("# ", unread, ".\n");
+    }
+    if (draft_.type->towers) {
+      return StrCat(
+          text, "# The reward of a pair of query and item. The items of the other rows of ",
+          "a batch stand for\n# those that were not chosen; a row of reward 0 is only such ",
+          "an item.\nlabel: ", name, "\nhead: {in_batch_softmax: {temperature: 0.1}}\n");
+    }
     if (label.task == Task::kBinary && !label.words.empty()) {
       text += StrCat("# The probability that is predicted is that of the second of these words.\n");
     }
@@ -178,7 +185,15 @@ class DraftWriter {
     return StrCat(", mean: ", YamlNumber(sums.mean), ", stddev: ", YamlNumber(sums.stddev()));
   }
 
-  void AddNumber(const DraftColumn& column, FeatureLines* lines) {
+  // A column for all parts but the linear one.
+  void AddDense(const DraftColumn& column, const std::string& name) {
+    parts_.dense.push_back(name);
+    const bool is_item =
+        std::ranges::find(request_.item, column.profile->name) != request_.item.end();
+    (is_item ? parts_.item : parts_.query).push_back(name);
+  }
+
+  std::string WriteNumber(const DraftColumn& column) {
     const ColumnProfile& profile = *column.profile;
     const std::string name = YamlText(profile.name);
     const std::string shape = column.shape > 1 ? StrCat(", shape: ", column.shape) : "";
@@ -188,84 +203,55 @@ class DraftWriter {
             ? absl::StrFormat(", mean: %d, stddev: %d", std::llround(profile.numbers.mean),
                               std::max(std::llround(profile.numbers.stddev()), 1LL))
             : Scaling(profile.numbers);
-    lines->text += StrCat("  ", name, ": {numeric: ", name, shape, scaling, "}\n");
-    lines->linear.push_back(profile.name);
-    lines->deep.push_back(profile.name);
-    if (!column.log1p) return;
+    std::string text = StrCat("  ", name, ": {numeric: ", name, shape, scaling, "}\n");
+    parts_.linear.push_back(profile.name);
+    AddDense(column, profile.name);
+    if (!column.log1p) return text;
     const std::string log_name = NewName(StrCat(profile.name, "_log"));
-    lines->text += StrCat("  ", YamlText(log_name), ": {numeric: ", name, ", log1p: true",
-                          Scaling(profile.logarithms), "}\n");
-    lines->linear.push_back(log_name);
-    lines->deep.push_back(log_name);
+    text += StrCat("  ", YamlText(log_name), ": {numeric: ", name, ", log1p: true",
+                   Scaling(profile.logarithms), "}\n");
+    parts_.linear.push_back(log_name);
+    AddDense(column, log_name);
+    return text;
   }
 
-  void AddWords(const DraftColumn& column, FeatureLines* lines) {
+  std::string WriteWords(const DraftColumn& column) {
     const ColumnProfile& profile = *column.profile;
     const std::string name = YamlText(profile.name);
-    if (column.use == Use::kVocabulary) {
-      lines->text += StrCat("  ", name, ":\n    vocabulary: ", name,
-                            "\n    words: ", YamlList(column.words, 11, 12), "\n");
-    } else {
-      lines->text += StrCat("  ", name, ": {hash: ", name, ", buckets: ", column.buckets, "}\n");
-    }
-    lines->linear.push_back(profile.name);
-    if (!draft_.deep) return;
-    const bool indicator = column.use == Use::kVocabulary && column.words.size() <= kMaxIndicator;
-    const std::string deep_name =
+    std::string text =
+        column.use == Use::kVocabulary
+            ? StrCat("  ", name, ":\n    vocabulary: ", name,
+                     "\n    words: ", YamlList(column.words, 11, 12), "\n")
+            : StrCat("  ", name, ": {hash: ", name, ", buckets: ", column.buckets, "}\n");
+    parts_.linear.push_back(profile.name);
+    const DraftType& type = *draft_.type;
+    if (!type.fm && !type.dnn && !type.towers) return text;
+    // All columns of a factorization machine have vectors of the same size.
+    const bool indicator =
+        !type.fm && column.use == Use::kVocabulary && column.words.size() <= kMaxIndicator;
+    const std::string dense =
         NewName(StrCat(profile.name, indicator ? "_indicator" : "_embedding"));
-    lines->text += StrCat("  ", YamlText(deep_name), ": {", indicator ? "indicator" : "embedding",
-                          ": ", name, indicator ? "" : StrCat(", dimension: ", kEmbedding), "}\n");
-    lines->deep.push_back(deep_name);
+    AddDense(column, dense);
+    return StrCat(text, "  ", YamlText(dense), ": {", indicator ? "indicator" : "embedding", ": ",
+                  name, indicator ? "" : StrCat(", dimension: ", kEmbedding), "}\n");
   }
 
-  FeatureLines WriteFeatures() {
-    FeatureLines lines;
+  std::string WriteColumns() {
+    std::string text;
     for (const DraftColumn& column : draft_.columns) {
-      if (column.use == Use::kNumber || column.use == Use::kDate) AddNumber(column, &lines);
-      if (column.use == Use::kVocabulary || column.use == Use::kHash) AddWords(column, &lines);
+      if (column.is_words()) {
+        text += WriteWords(column);
+      } else if (column.use != Use::kLeftOut) {
+        text += WriteNumber(column);
+      }
     }
-    return lines;
+    return text;
   }
-
-  // Steps of Adagrad and FTRL have the size of the learning rate, whatever the scale of the label.
-  double LabelScale() const {
-    const data::NumberSums& label = draft_.label.profile->numbers;
-    constexpr double kMeanInSteps = 20;
-    return std::max(label.stddev(), std::fabs(label.mean) / kMeanInSteps);
-  }
-
-  // Returns the l2 with which FTRL's sum over all steps of a training, of gradients and of l2
-  // |w|^2, is that of logistic regression with a ridge of |w|^2 / 2 over all rows.
-  double Ridge() const {
-    constexpr double kHalf = 0.5;
-    return kHalf * static_cast<double>(draft_.epochs) / draft_.batch_size;
-  }
-
-  std::string WriteModel(const FeatureLines& features) const {
-    const std::string linear = YamlList(features.linear, 13, 14);
-    const std::string deep = YamlList(features.deep, 13, 14);
-    std::string text = "\nmodel:\n";
-    if (draft_.label.task == Task::kRegression) {
-      const double rate = kRegressionRate * LabelScale();
-      return StrCat(
-          text, "  type: linear\n  linear:\n    columns: ", linear,
-          "\n    # A share of the label's deviation: a label in other units needs another.",
-          "\n    optimizer: {adagrad: {learning_rate: ", YamlNumber(rate), "}}\n");
-    }
-    text += StrCat(
-        "  type: ", draft_.deep ? "wide_deep" : "linear", "\n  linear:\n    columns: ", linear,
-        "\n    # l2 keeps the weights of rare words small.",
-        "\n    optimizer: {ftrl: {learning_rate: 0.1, l2: ", YamlNumber(Ridge()), "}}\n");
-    if (!draft_.deep) return text;
-    return StrCat(text, "  dnn:\n    columns: ", deep, "\n    hidden_units: [64, 32]\n",
-                  "    optimizer: {adagrad: {learning_rate: 0.05}}\n");
-  }
-
-  static constexpr double kRegressionRate = 0.2;
 
   const data::Profile& profile_;
   const Draft& draft_;
-  const std::string& data_name_;
+  const DraftRequest& request_;
+  DraftParts parts_;  // filled by WriteColumns
   std::set<std::string> taken_;
 };
 
@@ -304,21 +290,28 @@ std::string DescribeColumn(const ColumnProfile& column) {
   return text;
 }
 
-absl::StatusOr<Draft> DraftModel(const data::Profile& profile, const std::string& label,
-                                 const std::string& data_name) {
+absl::StatusOr<Draft> DraftModel(const data::Profile& profile, const DraftRequest& request) {
   Draft draft;
-  MUSTER_ASSIGN_OR_RETURN(draft.label, MakeDraftLabel(profile, label));
+  MUSTER_ASSIGN_OR_RETURN(draft.label, MakeDraftLabel(profile, request.label));
   for (const ColumnProfile& column : profile.columns) {
     if (&column != draft.label.profile) draft.columns.push_back(MakeDraftColumn(column));
+    if (const std::string unread = DescribeUnread(column); !unread.empty()) {
+      draft.warnings.push_back(StrCat("column '", column.name, "': ", unread, " (docs/init.md)"));
+    }
   }
   if (draft.used() == 0) {
-    return absl::InvalidArgumentError(
-        StrCat(data_name, ": no column besides the label '", label, "' can be learned from"));
+    return absl::InvalidArgumentError(StrCat(request.data_name, ": no column besides the label '",
+                                             request.label, "' can be learned from",
+                                             draft.warnings.empty() ? "" : "; ",
+                                             absl::StrJoin(draft.warnings, "; ")));
   }
-  draft.deep = draft.label.task != Task::kRegression && profile.rows >= kMinRowsOfNetwork;
+  const bool deep = draft.label.task != Task::kRegression && profile.rows >= kMinRowsOfNetwork;
+  const std::string usual = deep ? "wide_deep" : "linear";
+  MUSTER_ASSIGN_OR_RETURN(draft.type, FindDraftType(request.model.empty() ? usual : request.model));
+  MUSTER_RETURN_IF_ERROR(CheckDraftType(*draft.type, draft.label, draft.columns, request.item));
   draft.batch_size = ChooseBatchSize(profile.rows);
   draft.epochs = ChooseEpochs(profile.rows, draft.batch_size);
-  draft.yaml = DraftWriter(profile, draft, data_name).Write();
+  draft.yaml = DraftWriter(profile, draft, request).Write();
   return draft;
 }
 

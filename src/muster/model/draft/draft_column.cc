@@ -7,6 +7,8 @@
 #include "muster/base/nearest.h"
 #include "muster/base/number_text.h"
 #include "muster/base/utf8.h"
+#include "muster/data/profile/find_columns.h"
+#include "muster/model/draft/yaml_text.h"
 
 namespace muster::model {
 namespace {
@@ -154,12 +156,30 @@ std::string_view TaskName(Task task) {
   return "regression";
 }
 
+std::string DescribeUnread(const ColumnProfile& column) {
+  const std::string example = CommentText(column.unread_value);
+  switch (column.unread) {
+    case ColumnProfile::Unread::kCommaNumbers:
+      return StrCat("numbers with a comma, such as ", example,
+                    ", are read as words; write them with a point and no other sign, as 1234.5");
+    case ColumnProfile::Unread::kMonthOrDay:
+      return StrCat("dates such as ", example, ", of which month and day could be exchanged, are ",
+                    "read as words; write them as 2026-11-24");
+    case ColumnProfile::Unread::kNothing:
+      break;
+  }
+  return "";
+}
+
 DraftColumn MakeDraftColumn(const ColumnProfile& column) {
   if (column.kind == Kind::kNothing) return LeftOut(column, "no row has a value");
   // If there are missing values besides a single word, whether the word is there says something.
   const bool can_be_missing = column.kind == Kind::kText && column.missing > 0;
   if (column.distinct == 1 && !column.more_distinct && !can_be_missing) {
     return LeftOut(column, "all values are the same");
+  }
+  if (IsId(column) && column.unread != ColumnProfile::Unread::kNothing) {
+    return LeftOut(column, StrCat("all its values are different, and ", DescribeUnread(column)));
   }
   if (IsId(column)) {
     return LeftOut(
@@ -178,12 +198,15 @@ DraftColumn MakeDraftColumn(const ColumnProfile& column) {
 absl::StatusOr<DraftLabel> MakeDraftLabel(const data::Profile& profile, const std::string& name) {
   const ColumnProfile* const column = profile.Find(name);
   if (column == nullptr) {
-    const std::string why = profile.format.columns.empty()
-                                ? ""
-                                : StrCat("; its columns are ", profile.format.columns.front(),
-                                         " to ", profile.format.columns.back());
-    return absl::NotFoundError(StrCat("label '", name, "' is no column of the data",
-                                      DidYouMean(name, profile.names()), why));
+    const std::string what = StrCat("label '", name, "' is no column of the data");
+    const std::vector<std::string>& names = profile.format.columns;
+    if (names.empty() || names.front() != data::kFirstColumnName) {
+      return absl::NotFoundError(StrCat(what, DidYouMean(name, profile.names())));
+    }
+    return absl::NotFoundError(
+        StrCat(what, ", which has no header: its columns are named ", names.front(), " to ",
+               names.back(), "; give the label as one of these, such as --label ", names.back(),
+               ", or name all columns with --columns A,B,..."));
   }
   const std::string label = StrCat("label '", name, "'");
   if (column->is_list()) {

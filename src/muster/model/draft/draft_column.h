@@ -19,9 +19,16 @@ struct DraftColumn {
   int shape = 1;                        // kNumber: values per row
   std::vector<std::string> words = {};  // kVocabulary, most frequent first
   int64_t buckets = 0;                  // kHash
+
+  bool is_words() const { return use == Use::kVocabulary || use == Use::kHash; }
 };
 
 DraftColumn MakeDraftColumn(const data::ColumnProfile& profile);
+
+// What a column of text holds that is read neither as numbers nor as dates, and what to write
+// instead;
+// "" for other columns.
+std::string DescribeUnread(const data::ColumnProfile& column);
 
 struct DraftLabel {
   enum class Task { kBinary, kMultiClass, kRegression };

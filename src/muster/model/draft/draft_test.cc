@@ -28,7 +28,9 @@ class DraftTest : public ::testing::Test {
     auto profile = data::ProfileData(*files_, {.patterns = {path}, .wanted = label});
     if (!profile.ok()) return profile.status();
     profile_ = *std::move(profile);
-    auto draft = DraftModel(profile_, label, path);
+    request_.label = label;
+    request_.data_name = path;
+    auto draft = DraftModel(profile_, request_);
     if (!draft.ok()) return draft.status();
     auto spec = ParseModelSpec(*files_, draft->yaml, "model.yaml");
     EXPECT_TRUE(spec.ok()) << spec.status() << "\n" << draft->yaml;
@@ -65,6 +67,7 @@ class DraftTest : public ::testing::Test {
   }
 
   std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
+  DraftRequest request_;
   data::Profile profile_;
   ModelSpec spec_;
 };
@@ -95,7 +98,10 @@ TEST_F(DraftTest, LabelsThatCannotBeLearnedAreRefused) {
   EXPECT_EQ(misspelt.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(misspelt.message(),
             "label 'Survivd' is no column of the data (did you mean 'Survived'?)");
-  EXPECT_THAT(std::string(Try("1,2\n3,4\n", "y").status().message()), HasSubstr("c1 to c2"));
+  EXPECT_EQ(Try("1,2\n3,4\n", "y").status().message(),
+            "label 'y' is no column of the data, which has no header: its columns are named c1 to "
+            "c2; give the label as one of these, such as --label c2, or name all columns with "
+            "--columns A,B,...");
   EXPECT_THAT(std::string(Try("x,y\n1,a\n2,a\n", "y").status().message()),
               HasSubstr("'a' in all rows"));
   EXPECT_THAT(std::string(Try("x,y\n1,\n2,\n", "y").status().message()),
@@ -191,8 +197,86 @@ TEST_F(DraftTest, ListsOfNumbersHaveAShape) {
 TEST_F(DraftTest, ManyRowsGetANetwork) {
   std::string text = "n,word,y\n";
   for (int i = 0; i < 1200; ++i) text += StrCat(i % 17, ",w", i % 300, ",", i % 2, "\n");
-  EXPECT_TRUE(Make(text, "y").deep);
+  EXPECT_EQ(Make(text, "y").type->name, "wide_deep");
   EXPECT_EQ(spec_.features.Find("word_embedding")->kind, ColumnKind::kEmbedding);
+}
+
+// Rows of numbers and words with a label of two values.
+std::string ClickRows() {
+  std::string text = "age,site,user,item,price,y\n";
+  for (int i = 0; i < 300; ++i) {
+    text += StrCat(i % 17, ",s", i % 3, ",u", i % 70, ",i", i % 60, ",", i % 11, ",", i % 2, "\n");
+  }
+  return text;
+}
+
+TEST_F(DraftTest, EveryModelHasItsParts) {
+  for (const DraftType& type : DraftTypes()) {
+    request_.model = type.name;
+    request_.item =
+        type.towers ? std::vector<std::string>{"item", "price"} : std::vector<std::string>{};
+    EXPECT_EQ(Make(ClickRows(), "y").type->name, type.name);
+    EXPECT_EQ(spec_.type(), type.name);
+    if (spec_.dnn) {
+      const bool vectors = type.fm;
+      EXPECT_THAT(spec_.dnn->columns,
+                  ElementsAre("age", vectors ? "site_embedding" : "site_indicator",
+                              "user_embedding", "item_embedding", "price"));
+    }
+    if (spec_.fm) {
+      EXPECT_THAT(spec_.fm->columns, ElementsAre("age", "site_embedding", "user_embedding",
+                                                 "item_embedding", "price"));
+    }
+    if (spec_.linear) {
+      EXPECT_THAT(spec_.linear->columns, ElementsAre("age", "site", "user", "item", "price"));
+    }
+  }
+  EXPECT_THAT(spec_.towers->query.columns, ElementsAre("age", "site_indicator", "user_embedding"));
+  EXPECT_THAT(spec_.towers->item.columns, ElementsAre("item_embedding", "price"));
+  EXPECT_EQ(spec_.head.kind, "in_batch_softmax");
+}
+
+TEST_F(DraftTest, AModelThatDoesNotFitTheDataIsRefused) {
+  const auto refused = [this](const std::string& model, const std::string& text,
+                              const std::vector<std::string>& item = {}) {
+    request_.model = model;
+    request_.item = item;
+    const absl::Status status = Try(text, "y").status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refused("deepfn", ClickRows()), HasSubstr("did you mean 'deepfm'?"));
+  EXPECT_THAT(refused("fm", "a,b,y\n1,2,0\n2,1,1\n"), HasSubstr("needs a column of words"));
+  EXPECT_THAT(refused("fm", "a,y\nred,0\nblue,1\n"), HasSubstr("and another one"));
+  EXPECT_THAT(refused("deepfm", "a,b,y\nq,2,no\nr,1,yes\nq,1,maybe\n"),
+              HasSubstr("has 3 classes; take --model dcn"));
+  EXPECT_THAT(refused("two_tower", ClickRows()), HasSubstr("by --item A,B,..."));
+  EXPECT_THAT(refused("two_tower", ClickRows(), {"itme"}), HasSubstr("did you mean 'item'?"));
+  EXPECT_THAT(refused("two_tower", ClickRows(), {"age", "site", "user", "item", "price"}),
+              HasSubstr("no column is left to describe the query"));
+  EXPECT_THAT(refused("two_tower", "a,b,y\nq,2,no\nr,1,yes\n", {"a"}),
+              HasSubstr("a number of 0 or more"));
+  EXPECT_THAT(refused("dnn", ClickRows(), {"item"}), HasSubstr("--item is for --model two_tower"));
+}
+
+TEST_F(DraftTest, NumbersAndDatesInUnreadFormsAreTold) {
+  std::string text = "price;day;x;y\n";
+  for (int i = 0; i < 60; ++i) {
+    text += StrCat(i % 9, ",", i % 5, ";", 1 + i % 12, "/20/2026;", i % 7, ";", i % 2, "\n");
+  }
+  const Draft draft = Make(text, "y");
+  ASSERT_EQ(draft.warnings.size(), 2u);
+  EXPECT_EQ(draft.warnings[0],
+            "column 'price': numbers with a comma, such as 0,0, are read as words; write them with "
+            "a point and no other sign, as 1234.5 (docs/init.md)");
+  EXPECT_THAT(draft.warnings[1],
+              HasSubstr("column 'day': dates such as 1/20/2026, of which month"));
+  EXPECT_THAT(draft.yaml, HasSubstr("  # price: numbers with a comma, such as 0,0, are read"));
+  EXPECT_EQ(draft.columns[0].use, Use::kVocabulary);
+  text = "price;x;y\n";
+  for (int i = 0; i < 60; ++i) text += StrCat(i, ",", i % 5, ";", i % 7, ";", i % 2, "\n");
+  EXPECT_THAT(Make(text, "y").yaml, HasSubstr("# price is left out: all its values are different, "
+                                              "and numbers with a comma, such as 0,0"));
 }
 
 TEST_F(DraftTest, NamesAndWordsThatYamlWouldMisreadAreQuoted) {

@@ -4,6 +4,7 @@
 
 #include "muster/base/nearest.h"
 #include "muster/formats/yaml_reader.h"
+#include "muster/model/spec/data_check.h"
 #include "muster/model/spec/exported_spec.h"
 #include "muster/model/spec/feature_parser.h"
 #include "muster/model/spec/format_parser.h"
@@ -82,8 +83,12 @@ absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string
         "with muster.keras.export(keras.models.load_model(...), optimizer, loss, \"exported\"",
         "), then train the folder that this has made (docs/keras.md)"));
   }
-  MUSTER_ASSIGN_OR_RETURN(const std::string yaml, io::ReadFile(files, path, 2 * kMaxSpecBytes));
-  return ParseModelSpec(files, yaml, path, settings);
+  const auto yaml = io::ReadFile(files, path, 2 * kMaxSpecBytes);
+  auto spec = yaml.ok() ? ParseModelSpec(files, *yaml, path, settings) : yaml.status();
+  if (!spec.ok() && LooksLikeData(files, path)) {
+    return absl::InvalidArgumentError(DescribeDataAsModel(path));
+  }
+  return spec;
 }
 
 std::string_view ModelSpec::type() const {

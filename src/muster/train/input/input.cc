@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "muster/data/batch_stream_reader.h"
@@ -26,15 +27,21 @@ data::SourceSpec SourceFor(const model::ModelSpec& model, const InputSpec& spec)
   return source;
 }
 
-// Returns the columns whose scale does not matter, since only parts with input_batch_norm read
-// them.
-std::vector<std::string> ColumnsNormalisedLater(const model::ModelSpec& model) {
-  if (!model.dnn || !model.dnn->input_batch_norm) return {};
-  std::vector<std::string> columns = model.dnn->columns;
-  if (!model.linear) return columns;
-  std::erase_if(columns, [&](const std::string& name) {
-    return std::ranges::find(model.linear->columns, name) != model.linear->columns.end();
-  });
+// Returns the columns whose scale does not matter: only parts with input_batch_norm read them, or
+// the head reads them as an item's probability, of which the differences of logarithms count.
+std::vector<std::string> ColumnsOfAnyScale(const model::ModelSpec& model) {
+  std::vector<std::string> columns = {model.head.sampling_probability};
+  std::set<std::string> scaled;
+  if (model.linear) scaled.insert(model.linear->columns.begin(), model.linear->columns.end());
+  if (model.fm) scaled.insert(model.fm->columns.begin(), model.fm->columns.end());
+  for (const auto& [name, part] : model.DeepParts()) {
+    if (part->input_batch_norm) {
+      columns.insert(columns.end(), part->columns.begin(), part->columns.end());
+    } else {
+      scaled.insert(part->columns.begin(), part->columns.end());
+    }
+  }
+  std::erase_if(columns, [&](const std::string& name) { return scaled.contains(name); });
   return columns;
 }
 
@@ -118,7 +125,7 @@ class Input::Producer {
     if (!spec.watch_data) return;
     coverage_.emplace(used_);
     if (!model.spec.exported) {
-      scale_.emplace(used_, model.request, ColumnsNormalisedLater(model.spec));
+      scale_.emplace(used_, model.request, ColumnsOfAnyScale(model.spec));
       slow_parts_ = DescribeSlowParts(model.spec);
     }
   }

@@ -29,7 +29,8 @@ void AddPart(std::string_view part, const optim::OptimizerSpec& optimizer,
 std::vector<std::string> DescribeSlowParts(const model::ModelSpec& model) {
   std::vector<std::string> lines;
   if (model.linear) AddPart("linear", model.linear->optimizer, &lines);
-  if (model.dnn) AddPart("dnn", model.dnn->optimizer, &lines);
+  if (model.fm) AddPart("fm", model.fm->optimizer, &lines);
+  for (const auto& [name, part] : model.DeepParts()) AddPart(name, part->optimizer, &lines);
   return lines;
 }
 

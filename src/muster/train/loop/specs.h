@@ -78,8 +78,8 @@ struct EvalSpec {
   std::string name = {};                             // events go to eval/ or eval_<name>/
   std::vector<std::shared_ptr<Hook>> hooks = {};     // Session::mode is kEval
   std::optional<metrics::MetricsSpec> metrics = {};  // instead of the model file's
-  // Whether the evaluation fails if its folder is not writable. A training reads the events of its
-  // evaluations, so it needs them.
+  // Whether the evaluation fails if its events cannot be written. A training reads the events of
+  // its evaluations, so it needs them.
   bool needs_events = true;
   // True ends the evaluation with CANCELLED; it must outlive the evaluation.
   const std::atomic<bool>* stop = nullptr;
@@ -108,7 +108,7 @@ struct EvalResult {
   double seconds = 0;
   std::vector<metrics::NamedValue> metrics = {};  // with global_step last
   std::optional<EpochValues> training = {};       // with EvalSpec::every_epoch
-  absl::Status events = {};  // PERMISSION_DENIED: none were written (EvalSpec::needs_events)
+  absl::Status events = {};                       // why none were written (EvalSpec::needs_events)
 };
 
 struct PredictSpec {
