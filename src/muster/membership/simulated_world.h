@@ -45,7 +45,7 @@ class SimulatedWorld : protected SimulatedHistory {
     bool joining = true, said = false;
     bool finishing = false;  // the chief has all steps
     std::optional<View> view = {};
-    // The states that peers have sent, by generation; some may be newer than this process knows.
+    // States and parts that peers sent, by generation; some may be newer than this process knows.
     std::map<int64_t, State> given = {};
     std::map<int64_t, std::map<std::pair<int64_t, int>, uint64_t>> parts = {};
   };
