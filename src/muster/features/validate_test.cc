@@ -185,7 +185,7 @@ const Mistake kMistakes[] = {
      },
      "a pooling is for sequences; 'words' has one id per row"},
     {"PoolingOfWeights", [](FeatureSpec& s) { Named(s, "shared").pooling = Pooling::kSum; },
-     "'weighted' is already weighted"},
+     "'weighted' is weighted"},
     {"PoolingAndCombiner", [](FeatureSpec& s) { Named(s, "steps").combiner = Combiner::kSum; },
      "both a pooling and a combiner"},
     {"SharedName", [](FeatureSpec& s) { Named(s, "shared").shared = "a/b"; },
