@@ -283,7 +283,7 @@ const Mistake kMistakes[] = {
        Named(s, "hash").buckets = 5'000'000;
        Named(s, "indicator").input = "hash";
      },
-     "would be 5000000 floats a row"},
+     "would be 5000000 floats per row"},
     {"NoDimension", [](FeatureSpec& s) { Named(s, "embedding").dimension = 0; }, "dimension is 0"},
     {"SameName", [](FeatureSpec& s) { Named(s, "hash").name = "words"; },
      "column 'words': the name is there twice"},
