@@ -91,7 +91,7 @@ TEST_F(FileRulesTest, FilesOfTwoFormatsAreRefused) {
   WriteText(*files_, "a", "x,y\n1,2\n");
   WriteText(*files_, "b", "{\"x\": 1}\n");
   EXPECT_EQ(FindSetRules(*files_, {"a", "b"}, {}).status().message(),
-            "files of two formats cannot be read together: a is CSV, b is JSON lines");
+            "files of two formats cannot be read together: a is CSV, but b is JSON lines");
 }
 
 TEST_F(FileRulesTest, ColumnsOfFilesMayBeInAnyOrder) {
@@ -112,7 +112,7 @@ TEST_F(FileRulesTest, RowsWithoutAHeaderHaveTheGivenNames) {
               ElementsAre(ElementsAre(6)));
   const formats::DataFormat three = {.header = true, .columns = {"y", "x", "z"}};
   EXPECT_EQ(ReadInts({.patterns = {"b.csv"}, .format = three}, {"x"}).status().message(),
-            "b.csv: its header has 2 columns, and 3 are named");
+            "b.csv: its header has 2 columns, but 3 names were given");
 }
 
 TEST_F(FileRulesTest, RowsWithoutAHeaderMayLackTheLabel) {

@@ -43,7 +43,7 @@ TEST_F(OpenSourceTest, ReportsWhatItCannotOpen) {
   EXPECT_THAT(Fails({"data/z*"}).message(), HasSubstr("data/z*"));
   EXPECT_THAT(Fails({"data"}).message(), HasSubstr("data: is a folder"));
   EXPECT_THAT(Fails({"data/a.csv", "data/b*"}).message(),
-              HasSubstr("data/a.csv is CSV, data/b.tfrecord is TFRecord"));
+              HasSubstr("data/a.csv is CSV, but data/b.tfrecord is TFRecord"));
   EXPECT_THAT(
       Fails({"data/*.csv"}).message(),
       HasSubstr("data/c.csv: its header differs from that of data/a.csv: column 'x' is missing; "

@@ -44,7 +44,7 @@ class ColumnCheck {
     MUSTER_ASSIGN_OR_RETURN(const formats::Field* field, Number(what));
     if (!field->list && column_.shape != 1) {
       return Invalid("shape is ", column_.shape, " and '", field->name,
-                     "' has one value a row; make it a list or leave 'shape' out");
+                     "' has one value per row; make it a list or leave 'shape' out");
     }
     return Shape();
   }

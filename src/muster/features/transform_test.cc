@@ -273,9 +273,9 @@ TEST_F(TransformTest, RequestsThatDoNotFitAreRefused) {
   EXPECT_THAT(std::string(error({.dense = {"scale"}, .categorical = {}}).message()),
               HasSubstr("no column 'scale' (did you mean 'scaled'?)"));
   EXPECT_THAT(std::string(error({.dense = {"embedding"}, .categorical = {}}).message()),
-              HasSubstr("ask for the ids of 'words'"));
+              HasSubstr("request the ids of 'words'"));
   EXPECT_THAT(std::string(error({.dense = {"words"}, .categorical = {}}).message()),
-              HasSubstr("ask for its ids"));
+              HasSubstr("request its ids"));
   EXPECT_THAT(std::string(error({.dense = {}, .categorical = {"one_hot"}}).message()),
               HasSubstr("not categorical"));
   EXPECT_THAT(std::string(error({.dense = {"log", "log"}, .categorical = {}}).message()),

@@ -172,7 +172,7 @@ const Mistake kMistakes[] = {
     {"WeightsThatAreStrings", [](FeatureSpec& s) { Named(s, "weighted").weights = "tags"; },
      "weights are ints or floats; 'tags' is a string"},
     {"OneWeightForAList", [](FeatureSpec& s) { Named(s, "weighted").weights = "age"; },
-     "'hash' has a list a row, its weights 'age' one value"},
+     "'hash' has a list per row, its weights 'age' one value"},
     {"WeightsForOneValue", [](FeatureSpec& s) { Named(s, "weighted").input = "words"; },
      "'words' has one value per row, its weights 'scores' a list"},
     {"CrossOfWeighted", [](FeatureSpec& s) { Named(s, "cross").keys[0] = "weighted"; },
@@ -195,16 +195,16 @@ const Mistake kMistakes[] = {
     {"SharedIds", [](FeatureSpec& s) { Named(s, "shared").input = "words"; },
      "its table is 10 x 4, max_norm 0; that of 'shared' is 2 x 4"},
     {"SequenceOfOneValue", [](FeatureSpec& s) { Named(s, "sequence").input = "age"; },
-     "a sequence needs a list; 'age' is none"},
+     "a sequence needs a list; 'age' is not one"},
     {"SequenceWithoutPooling",
-     [](FeatureSpec& s) { Named(s, "sequence").pooling = Pooling::kNone; }, "needs its pooling"},
+     [](FeatureSpec& s) { Named(s, "sequence").pooling = Pooling::kNone; }, "needs a pooling"},
     {"SequenceScale", [](FeatureSpec& s) { Named(s, "sequence").stddev = 0; }, "stddev is 0"},
     {"NoBoundaries", [](FeatureSpec& s) { Named(s, "age_bucket").boundaries.clear(); }, "empty"},
     {"FallingBoundaries",
      [](FeatureSpec& s) {
        Named(s, "age_bucket").boundaries = {1, 1};
      },
-     "column 'age_bucket': boundaries must rise"},
+     "column 'age_bucket': boundaries must ascend"},
     {"InfiniteBoundary",
      [](FeatureSpec& s) {
        Named(s, "age_bucket").boundaries = {1, INFINITY};
@@ -283,7 +283,7 @@ const Mistake kMistakes[] = {
        Named(s, "hash").buckets = 5'000'000;
        Named(s, "indicator").input = "hash";
      },
-     "would be 5000000 floats a row"},
+     "would be 5000000 floats per row"},
     {"NoDimension", [](FeatureSpec& s) { Named(s, "embedding").dimension = 0; }, "dimension is 0"},
     {"SameName", [](FeatureSpec& s) { Named(s, "hash").name = "words"; },
      "column 'words': the name is there twice"},

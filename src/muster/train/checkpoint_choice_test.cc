@@ -137,7 +137,7 @@ TEST_F(CheckpointChoiceTest, AnExportIsUsedLikeItsCheckpoint) {
   ASSERT_TRUE(predicted.ok()) << predicted.status();
   EXPECT_EQ(predicted->checkpoint, "saved");
   EXPECT_THAT(std::string(score::LoadModelDir(*files_, "saved").status().message()),
-              HasSubstr("this as --checkpoint"));
+              HasSubstr("the export as --checkpoint"));
 }
 
 // The loss decreases: if a higher loss is better, the first evaluation is the best.

@@ -117,7 +117,7 @@ TEST(KerasExportTest, AFunctionMustComputeAllThatItReplaces) {
        "\"grad_002\" refers to something that the manifest"},
       {"\"rows_001\": \"rows:0\"", "\"rows_000\": \"rows:0\"", "\"rows_000\" names what"},
       {"\"new_slot_001\"", "\"new_slot_002\"", "\"new_slot_002\" names what"},
-      {"\"grad_000\": \"given", "\"input_x\": \"given", "\"input_x\" is nothing that"},
+      {"\"grad_000\": \"given", "\"input_x\": \"given", "\"input_x\" is unknown to"},
       {"\"new_002\"", "\"new_var_000\"", "\"new_var_000\" names what"},
       {"\"slot_001\", \"dtype\"", "\"slot_002\", \"dtype\"", "\"name\" must be \"slot_001\""},
       {"\"dtype\": \"int32\"", "\"dtype\": \"string\"",

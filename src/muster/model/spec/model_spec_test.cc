@@ -136,7 +136,7 @@ TEST_F(ModelSpecTest, InvalidNumericColumnsAreRefused) {
               HasSubstr("impute differs from that of 'visits'"));
   EXPECT_THAT(error("sequence_numeric: steps, pooling: max", "numeric: steps, impute: 0"),
               HasSubstr("is a list"));
-  EXPECT_THAT(error("impute: 3", "imputed: 3"), HasSubstr("'imputed' is what"));
+  EXPECT_THAT(error("impute: 3", "imputed: 3"), HasSubstr("'imputed' is the number"));
 }
 
 TEST_F(ModelSpecTest, KeysColumnsHaveNoSize) {
@@ -279,7 +279,7 @@ TEST_F(ModelSpecTest, RefusesInvalidColumns) {
   EXPECT_THAT(ErrorAfter("numeric: x", "sequence_numeric: x, pooling: lost"),
               HasSubstr("unknown pooling 'lost' (did you mean 'last'?)"));
   EXPECT_THAT(ErrorAfter("numeric: x", "sequence_numeric: x, pooling: last"),
-              HasSubstr("column 'x': a sequence needs a list; 'x' is none"));
+              HasSubstr("column 'x': a sequence needs a list; 'x' is not one"));
   EXPECT_THAT(ErrorAfter("numeric: x", "embedding: x, dimension: 2, pooling: sum, combiner: sum"),
               HasSubstr("give either 'combiner' or 'pooling', not both"));
   EXPECT_THAT(ErrorAfter("numeric: x", "embedding: x, dimension: 2, max_norm: -1"),
