@@ -115,7 +115,7 @@ TEST_F(FirstPassTest, RowsThatDoNotFitAreLeftOutWithinTheLimit) {
 
 TEST_F(FirstPassTest, AStreamOrAStopRequestIsAnError) {
   EXPECT_THAT(ToStd(Run(Request("rows.batches")).message()),
-              HasSubstr("column 'x' needs numbers from the training data"));
+              HasSubstr("column 'x' takes numbers from the training data"));
   EXPECT_FALSE(files_->Stat("model").ok()) << "nothing was made";
   const std::atomic<bool> stop = true;
   TrainingRequest request = Request("two.csv");

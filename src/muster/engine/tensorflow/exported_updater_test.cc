@@ -110,7 +110,7 @@ TEST_F(UpdaterTest, AHostThatDiesIsReplacedAndTheRequestRepeated) {
   EXPECT_THAT(count_, ElementsAre(12));
 }
 
-TEST(UpdaterTest, AModelWithARuleHasNoUpdater) {
+TEST_F(UpdaterTest, AModelWithARuleHasNoUpdater) {
   const ModelFolder folder;
   folder.WriteGraph(TestGraph());
   folder.Write("model.json", TestManifest());

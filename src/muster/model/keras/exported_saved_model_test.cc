@@ -165,7 +165,7 @@ TEST_F(ExportServingTest, RefusesWeightsThatAreNotTheModels) {
   EXPECT_THAT(Failure(), testing::AllOf(HasSubstr("no weights for 'table'"), HasSubstr("export")));
   specs_[1].name = "table";
   specs_.push_back({.name = "other", .shape = {1}, .initializer = {}});
-  EXPECT_THAT(Failure(), HasSubstr("4 weights for 5 variables"));
+  EXPECT_THAT(Failure(), HasSubstr("4 weights were given for 5 variables"));
   views_.push_back({trained_[0].data(), 1, 1});
   EXPECT_THAT(Failure(), HasSubstr("export has no variable 'other'"));
   specs_.pop_back();
@@ -183,7 +183,7 @@ TEST_F(ExportServingTest, RefusesATemplateOfAnotherModel) {
                              HasSubstr("'frozen'"), HasSubstr("export the model again")));
   model_.variables[2].shape = {3, 1};
   Variable("more", Kind::kDense, {1}, false);
-  EXPECT_THAT(Failure(), testing::AllOf(HasSubstr("vars/7/"), HasSubstr("is not there")));
+  EXPECT_THAT(Failure(), testing::AllOf(HasSubstr("vars/7/"), HasSubstr("is missing")));
 }
 
 TEST_F(ExportServingTest, ABrokenTemplateIsRefused) {

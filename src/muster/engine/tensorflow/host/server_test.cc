@@ -125,7 +125,7 @@ TEST_F(ServerTest, PlacesWhoseEndOverflowsEndIt) {
 
 TEST_F(ServerTest, MissingMemoryEndsIt) {
   request_.segment_bytes = segment_->bytes() * 2;
-  EXPECT_THAT(End().message(), HasSubstr("it does not"));
+  EXPECT_THAT(End().message(), HasSubstr("the owner shares fewer"));
 }
 
 TEST_F(ServerTest, AnotherVersionEndsIt) {
