@@ -142,4 +142,4 @@ def check_what_takes_no_class_weights_is_named(folder: pathlib.Path) -> None:
                "--model-dir", folder / "m", *FLAG]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2, done.stderr
-    assert "--class-weight: the model has not one label that is a class" in done.stderr, done.stderr
+    assert "--class-weight: class weights need a model with a single label that is a class" in done.stderr, done.stderr

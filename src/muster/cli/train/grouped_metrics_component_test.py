@@ -88,4 +88,4 @@ def test_a_flag_names_the_group(muster, place) -> None:
     command = ("evaluate", place / "model", "--data", place / "rows.csv")
     by_x = muster.event("evaluated", *command, "--group", "x")
     assert by_x["gauc"] == 0.5, "rows of one x have one prediction"
-    assert "no input" in muster.refuse(*command, "--group", "town")
+    assert "'town' is not an input of the model file" in muster.refuse(*command, "--group", "town")

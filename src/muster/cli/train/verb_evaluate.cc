@@ -281,7 +281,7 @@ void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments) {
   verb->footer(
       "Examples:\n"
       "  muster evaluate model --data 'data/test/part-*'\n"
-      "With several processes, which may die; if all are killed, the same command continues:\n"
+      "With several processes, any of which may die; if all die, run the same again:\n"
       "  muster evaluate model --data 'data/test/part-*' --workers 2");
   AddTrainedModelFlags(*verb, &flags->trained);
   AddDataFlags(*verb, "--data",
