@@ -119,7 +119,7 @@ TEST_F(ModelSpecTest, NumericColumnsGetNumbersFromTheData) {
 
 TEST_F(ModelSpecTest, InvalidNumericColumnsAreRefused) {
   const auto error = [&](std::string_view old, std::string_view text) {
-    return ToStd(Parse(WithText(kNumeric, old, text)).status().message());
+    return std::string(Parse(WithText(kNumeric, old, text)).status().message());
   };
   EXPECT_THAT(error("impute: 3", "impute: most"),
               HasSubstr("columns.visits.impute: is 'most'; give mean, median or a number"));
