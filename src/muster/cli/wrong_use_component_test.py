@@ -59,8 +59,6 @@ WRONG_USES = [
     (TRAIN + "--eval rows.csv --early-stop auc:no_incraese:5", "no_incraese"),
     (TRAIN + "--eval rows.csv --early-stop acu:no_increase:5", "did you mean 'auc'?"),
     # Places.
-    ("train spec.yaml rows.csv --train rows.csv", "--model-dir rows.csv: rows.csv is a file, and no folder"),
-    ("train spec.yaml rows.csv/m --train rows.csv --workers 2", "rows.csv is a file, and no folder"),
     (f"predict model {SCORE} --out no/p.csv", "the folder no does not exist; make it (mkdir -p no)"),
     # Flags that do not go together.
     (TRAIN + "--workers 2:4 --ps 1", "--workers MIN:MAX is for all-reduce"),

@@ -229,7 +229,10 @@ def test_checkpoint_of_another_spec(place):
 
 def test_unwritable_folder(place):
     place.write("file", "not a folder")
-    assert "file" in place.fail(*train("good.csv")[:-3], "--model-dir", "file/model", "--quiet")
+    for folder in ("file", "file/model"):
+        errors = place.fail("train", "spec.yaml", folder, "--train", "good.csv", "--quiet")
+        assert f"--model-dir {folder}: file is a file, and no folder; give another folder" in errors
+    assert "file is a file" in place.fail("train", "spec.yaml", "file", "--train", "good.csv", "--workers", "2")
     place.write("bad.csv", GOOD)
     assert "file" in place.fail(*CONVERT[:5], "--out", "file/out", "--shards", "2")
 

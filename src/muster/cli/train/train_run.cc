@@ -163,7 +163,7 @@ absl::Status RunAndPrint(const TrainFlags& flags, train::TrainingRequest request
 absl::Status RunTrain(TrainFlags& flags) {
   const auto files = files::OpenFileSystems();
   const SystemClock clock;
-  RefuseUnlessOk(CheckModelDir(*files, flags));
+  MUSTER_RETURN_IF_ERROR(CheckModelDir(*files, flags));
   MUSTER_ASSIGN_OR_RETURN(model::ModelSpec model, LoadSpec(*files, flags));
   // It is stored with the model, so that evaluate and predict need not be told.
   model.format = formats::Override(model.format, flags.data.format);
@@ -214,7 +214,7 @@ absl::Status CheckTogether(const TrainFlags& flags) {
 absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
   // What is wrong with the model file is said once, and before anything starts.
   const auto files = files::OpenFileSystems();
-  RefuseUnlessOk(CheckModelDir(*files, flags));
+  MUSTER_RETURN_IF_ERROR(CheckModelDir(*files, flags));
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, LoadSpec(*files, flags));
   RefuseUnlessOk(CheckEvaluation(flags.eval, model));
   RefuseUnlessOk(GetClassWeights(flags, model).status());

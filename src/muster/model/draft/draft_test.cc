@@ -246,7 +246,7 @@ TEST_F(DraftTest, AModelThatDoesNotFitTheDataIsRefused) {
   EXPECT_THAT(refused("deepfm", "a,b,y\nq,2,no\nr,1,yes\nq,1,maybe\n"),
               HasSubstr("has 3 classes; take --model dcn"));
   EXPECT_THAT(refused("two_tower", ClickRows()), HasSubstr("by --item A,B,..."));
-  EXPECT_THAT(refused("two_tower", ClickRows(), {"itme"}), HasSubstr("did you mean 'item'?"));
+  EXPECT_THAT(refused("two_tower", ClickRows(), {"itemm"}), HasSubstr("did you mean 'item'?"));
   EXPECT_THAT(refused("two_tower", ClickRows(), {"age", "site", "user", "item", "price"}),
               HasSubstr("no column is left to describe the query"));
   EXPECT_THAT(refused("two_tower", "a,b,y\nq,2,no\nr,1,yes\n", {"a"}),
