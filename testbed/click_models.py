@@ -1,9 +1,9 @@
-"""Model files of today's click models over `muster sample clicks`: for tests, and to measure with."""
+"""Model files of current click models over `muster sample clicks`, for tests and measurements."""
 
 from __future__ import annotations
 
-MEAN, DEVIATION = 3.5, 1.2  # of the logarithms of the numbers
-BOUNDARIES = [0.005, *(2**i for i in range(11))]  # the first bucket: missing
+MEAN, DEVIATION = 3.5, 1.2  # of the numbers' logarithms
+BOUNDARIES = [0.005, *(2**i for i in range(11))]  # the first bucket has the missing values
 KINDS = ("fm", "deepfm", "dcn", "dcn-parallel")
 NUMBERS, WORDS = range(1, 14), range(1, 27)
 
@@ -12,8 +12,8 @@ def click_spec(
     kind: str, buckets: int = 1000, dimension: int = 8, hidden: tuple[int, ...] = (64, 32),
     rank: int = 0, activation: str = "relu", rate: float = 0.05, batch_size: int = 256, epochs: int = 1,
 ) -> str:  # fmt: skip
-    """A model of 13 numbers and their buckets, and of 26 hashed words: each bucket and each word has a
-    vector of `dimension`."""
+    """Returns a model of 13 numbers and their buckets, and of 26 hashed words: each bucket and each
+    word has a vector of length `dimension`."""
     lines = ["inputs:", "  label: int"]
     lines += [f"  I{i}: {{type: float, default: 0}}" for i in NUMBERS]
     lines += [f"  C{i}: {{type: string, default: none}}" for i in WORDS]
@@ -45,7 +45,7 @@ def click_spec(
 
 
 def two_tower_spec(corrected: bool = False, dimension: int = 8, batch_size: int = 128) -> str:
-    """Users and items of `pairs_csv` in testbed/click_pairs.py."""
+    """Returns a model of users and items, for `pairs_csv` of testbed/click_pairs.py."""
     probability = ", sampling_probability: share" if corrected else ""
     return f"""inputs:
   user: string

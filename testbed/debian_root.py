@@ -1,4 +1,4 @@
-"""A root folder in which dpkg installs packages, with a database of its own: this machine's is only
+"""A root folder in which dpkg installs packages, with a separate database: this machine's is only
 read."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import subprocess
 
 
 class DebianRoot:
-    """`installed`: the text of its database."""
+    """`installed` is the text of its database."""
 
     def __init__(self, folder: pathlib.Path, installed: str):
         self.folder = folder
@@ -18,7 +18,7 @@ class DebianRoot:
         (folder / "var/lib/dpkg/status").write_text(installed)
 
     def dpkg(self, *arguments: object) -> subprocess.CompletedProcess[str]:
-        # --force-not-root only matters to others than root, who may write to this folder, too.
+        # --force-not-root only matters to users other than root, who may write to this folder, too.
         return subprocess.run(
             ["dpkg", f"--root={self.folder}", "--force-not-root", "--force-script-chrootless",
              "--log=/dev/null", *map(str, arguments)],
@@ -30,7 +30,8 @@ class DebianRoot:
 
 
 def status_of(*packages: str) -> str:
-    """What this machine's dpkg database says of these packages, less what they need themselves."""
+    """Returns what this machine's dpkg database says about these packages, without their
+    dependencies."""
     said = subprocess.run(
         ["dpkg-query", "--status", *packages], capture_output=True, text=True, check=True
     ).stdout

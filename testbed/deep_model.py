@@ -1,4 +1,4 @@
-"""The model file of a large click model: what speed is measured with, and precision."""
+"""The model file of a large click model, for measurements of speed and precision."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ TABLE_ROWS = 1000
 DIMENSION = 32
 HIDDEN = (1024, 512, 256)
 LEARNING_RATE = 0.02
-MEAN, DEVIATION = 3.5, 1.2  # of the logarithms of the numbers
+MEAN, DEVIATION = 3.5, 1.2  # of the numbers' logarithms
 
 
 def deep_spec(hidden: tuple[int, ...] = HIDDEN, batch_size: int = 512, precision: str = "fp32") -> str:
-    """13 numbers and 26 embeddings of `muster sample clicks` into wide layers."""
+    """Returns a model of 13 numbers and 26 embeddings of `muster sample clicks`, with wide layers.
+    """
     numbers, words = range(1, 14), range(1, 27)
     lines = ["inputs:", "  label: int"]
     lines += [f"  I{i}: {{type: float, default: 0}}" for i in numbers]

@@ -1,16 +1,16 @@
-"""The commands of README.md, docs/*.md and examples/*/README.md, as a reader would type them.
+"""Runs the commands of README.md, docs/*.md and examples/*/README.md, as a reader would type them.
 
 A fenced block is
 
-- commands, where its language is `sh` or missing: they run in order, in one folder for the page;
-- commands and their output, where its language is `console`: lines after `$ ` run, and the others must
-  be what is printed. `...` stands for any lines. Numbers may differ by a hundredth, since processors
-  round differently; rates, times, versions and names of jobs are not compared;
-- a file, where its first line is `# NAME.py` or `# NAME.yaml`: it is written into the page's folder;
-- anything else in another language (`text`, `yaml`, `python`, `diff`, ...): nothing is done with it.
+- commands, if its language is `sh` or missing: they run in order, in one folder for the page;
+- commands and their output, if its language is `console`: lines after `$ ` run, and must print the
+  other lines. `...` stands for any lines. Numbers may differ by a hundredth, since processors round
+  differently; rates, times, versions and names of jobs are not compared;
+- a file, if its first line is `# NAME.py` or `# NAME.yaml`: it is written into the page's folder;
+- otherwise, in another language (`text`, `yaml`, `python`, `diff`, ...), ignored.
 
-Commands that are not run say so to the reader in their first line: `# Tested by PATH` names the test
-that runs something of the kind, `# Not tested: REASON` says why there is none.
+Commands that are not run tell the reader so in their first line: `# Tested by PATH` names a test
+that runs similar commands, `# Not tested: REASON` says why there is none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEADLINE_SECONDS = 150
 FENCE = re.compile(r"^( *)```(.*)$")
 NAME = re.compile(r"^# ([\w.-]+\.(?:py|yaml))$")
 NOT_RUN = re.compile(r"^# (?:Tested by (?P<test>\S+)$|Not tested: (?P<reason>.{10,}))")
-# What differs from run to run: rates, times and sizes of what is measured, names that are drawn.
+# These differ from run to run: rates, times and sizes that are measured, and random names.
 DRAWN = re.compile(
     r"\d[\d.]*[kMG]? (?:examples|rows)/s|\b\d+(?:\.\d+)?s\b|train-\w+-[0-9a-f]{6,}|"
     r"127\.0\.0\.1:\d+|muster-\w+-[0-9a-f]{6,}"
@@ -40,7 +40,7 @@ TOLERANCE = 0.01
 @dataclasses.dataclass(frozen=True)
 class Block:
     page: str  # relative to the repository's root
-    line: int  # of its fence, from 1
+    line: int  # line of its fence, from 1
     language: str
     text: str
 
@@ -73,7 +73,7 @@ def pages() -> list[str]:
 
 
 def blocks_of(page: str, text: str | None = None) -> list[Block]:
-    """All fenced blocks; `text` is the page's, unless it is given."""
+    """Returns all fenced blocks of a page; `text` is its text, if it is not to be read."""
     lines = ((ROOT / page).read_text(encoding="utf-8") if text is None else text).splitlines()
     blocks: list[Block] = []
     opened, language, indent, inside = 0, "", "", []
@@ -92,13 +92,14 @@ def blocks_of(page: str, text: str | None = None) -> list[Block]:
 
 
 def after_side(diff: str) -> str:
-    """What a diff's reader has in the end."""
+    """Returns the text that the reader has after applying a diff."""
     lines = [line for line in diff.splitlines() if not line.startswith("-")]
     return "\n".join(line[1:] for line in lines) + "\n"
 
 
 def commands_of(block: Block) -> list[tuple[str, list[str] | None]]:
-    """Each command with the lines that it must print; None where nothing is said about them."""
+    """Returns each command with the lines that it must print; None if the page does not show its
+    output."""
     if block.language != "console":
         return [(block.text, None)]
     commands: list[tuple[str, list[str] | None]] = []
@@ -124,7 +125,7 @@ def same_line(said: str, wanted: str) -> bool:
 
 
 def same_output(said: list[str], wanted: list[str]) -> bool:
-    """`...` among the wanted lines stands for any."""
+    """`...` among the wanted lines stands for any lines."""
     if not wanted:
         return not said
     if wanted[0].strip() == "...":
@@ -133,7 +134,8 @@ def same_output(said: list[str], wanted: list[str]) -> bool:
 
 
 def run(command: str, folder: pathlib.Path, environment: dict[str, str], where: str) -> str:
-    """Runs it with bash in `folder`; what it printed. All its processes have ended afterwards."""
+    """Runs a command with bash in `folder` and returns what it printed. Afterwards all its
+    processes have ended."""
     process = subprocess.Popen(
         ["bash", "-euo", "pipefail", "-c", command],
         cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -154,8 +156,8 @@ def run(command: str, folder: pathlib.Path, environment: dict[str, str], where: 
 def follow(
     page: str, folder: pathlib.Path, environment: dict[str, str], home: str = "/home/me"
 ) -> int:
-    """Writes the page's files and runs its commands, in its order; how many blocks were run. In the
-    output `home` stands for the folder."""
+    """Writes the page's files and runs its commands in order; returns how many blocks were run. In
+    the output, `home` stands for the folder."""
     count = 0
     for block in blocks_of(page):
         if block.file:

@@ -1,4 +1,4 @@
-"""Harm that is done to a training while it runs, however quick that is."""
+"""Does harm to a training while it runs, however short it is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRIES = 10
 
 
 class Drill:
-    """A training into the folder `broken` as the job `name`."""
+    """A training into the folder `broken`, as the job `name`."""
 
     def __init__(self, trainings: Trainings, name: str, flags: tuple[object, ...]) -> None:
         self._trainings = trainings
@@ -23,29 +23,29 @@ class Drill:
         self.process = trainings.jobs.start(*trainings.flags("broken", *flags, "--job", name))
 
     def wait(self, what: Callable[[], object], why: str) -> None:
-        """Or until the training is over."""
+        """Waits until `what` returns something true, or the training is over."""
         self._trainings.jobs.wait(lambda: self.process.poll() is not None or what(), why)
 
     def wait_step(self, step: int) -> None:
-        """Until there is a checkpoint of that step or a later one."""
+        """Waits until there is a checkpoint of that step or a later one."""
         self.wait(lambda: self._trainings.step("broken") >= step, f"for step {step}")
 
     def send(self, task: str, how: signal.Signals) -> None:
-        """As soon as the task runs."""
+        """Sends the signal as soon as the task runs."""
         self.wait(lambda: self._pid(task), f"for {task} to run")
         with contextlib.suppress(ProcessLookupError):
             if pid := self._pid(task):
                 os.kill(pid, how)
 
     def task(self, name: str) -> dict[str, Any]:
-        """As `muster status` has it; nothing before the job is known."""
+        """Returns the task in `muster status`; empty before the job is known."""
         journal = self._trainings.jobs.home / "jobs" / self.name / "journal"
         if not journal.exists() or journal.stat().st_size == 0:
             return {}
         return self._trainings.jobs.task(self.name, name)
 
     def _pid(self, task: str) -> int:
-        """0 where it does not run."""
+        """Returns 0 if the task does not run."""
         found = self.task(task)
         return int(found.get("pid", 0)) if found.get("phase") == "running" else 0
 
@@ -53,9 +53,10 @@ class Drill:
 def break_training(
     trainings: Trainings, flags: tuple[object, ...], harm: Callable[[Drill], None], sign: str
 ) -> tuple[int, str]:
-    """Exit code and words of a training to which `harm` was done, as the words' `sign` shows.
+    """Returns exit code and output of a training that `harm` has hit, as `sign` in its output
+    shows.
 
-    One that was over before is forgotten, and another begins.
+    A training that was over before is ignored, and another one begins.
     """
     for attempt in range(TRIES):
         drill = Drill(trainings, f"broken-{attempt}", flags)
@@ -73,7 +74,8 @@ def kill_in_training(
     trainings: Trainings, flags: tuple[object, ...], victim: str, step: int = -1,
     how: signal.Signals = signal.SIGKILL,
 ) -> str:  # fmt: skip
-    """What a training into `broken` said that ended well although `victim` got the signal."""
+    """Returns the output of a training into `broken` that succeeded although `victim` got the
+    signal."""
 
     def harm(drill: Drill) -> None:
         drill.wait_step(step)
@@ -85,7 +87,7 @@ def kill_in_training(
 
 
 def interrupt_training(trainings: Trainings, flags: tuple[object, ...]) -> None:
-    """A training into `broken` that Ctrl-C ends in its midst."""
+    """Interrupts a training into `broken` with Ctrl-C."""
 
     def interrupt(drill: Drill) -> None:
         drill.wait_step(0)

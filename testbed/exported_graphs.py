@@ -1,4 +1,5 @@
-"""Exported models of testbed/programs/export_graph.py, and the program that runs the engine on them."""
+"""Exported models of testbed/programs/export_graph.py, and the program that runs the engine on
+them."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ PROGRAM = "export_graph.py"
 
 
 class ExportedGraph:
-    """A folder with an export and batches; `run` gives what the engine said of them."""
+    """A folder with an export and batches; `run` returns the engine's results for them."""
 
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
@@ -66,9 +67,9 @@ class ExportedGraph:
         return variables
 
     def compare(self, results: str, batches: int, absolute: float) -> int:
-        """What the engine gave of the batches with what Python made of them: the relative difference
-        is below 1e-5, or the absolute one that much of the largest value. Says how many were
-        compared."""
+        """Compares the engine's results for the batches with Python's: the relative difference must
+        be below 1e-5, or the absolute one below `absolute` times the largest value. Returns how
+        many were compared."""
         given, expected = self.tensors(results), self.tensors("batches")
         compared = 0
         for n in range(batches):
@@ -98,7 +99,7 @@ class ExportedGraph:
 
 
 def summed(rows: Any, values: Any) -> tuple[Any, Any]:
-    """Rows in order of first appearance, and the sum of what each one has."""
+    """Returns the rows in order of first appearance, and the sum of each one's values."""
     order = list(dict.fromkeys(rows.tolist()))
     sums = np.zeros([len(order), values.shape[1]], "float64")
     for row, value in zip(rows, values):

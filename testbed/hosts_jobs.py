@@ -1,4 +1,4 @@
-"""Jobs whose tasks run on two hosts by ssh, and the coordinator on the first of them."""
+"""Jobs whose tasks run on two hosts by ssh, with the coordinator on the first host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from testbed.ssh_hosts import SshHosts
 
 
 def runs(pid: int) -> bool:
-    """Whether the process runs: one that nobody has reaped yet does not."""
+    """Whether the process runs; false for one that has ended but has not been reaped."""
     try:
         stat = pathlib.Path("/proc", str(pid), "stat").read_text()
     except OSError:
@@ -50,7 +50,7 @@ class HostsJobs:
         return self._started[-1]
 
     def here(self, *arguments: object) -> str:
-        """Another verb, where the coordinator is."""
+        """Runs another verb, on the coordinator's host."""
         return self.jobs.ok(*arguments, wrapper=self.wrapper)
 
     def task(self, job: str, name: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class HostsJobs:
         return self.jobs.wait(look, f"for {name} to run")
 
     def wait_nothing_is_left(self) -> None:
-        """Until no process and no file of a job is on either host."""
+        """Waits until no process and no file of a job is left on either host."""
 
         def is_empty() -> bool:
             agents: Sequence[int] = [*self.servers.agents("a"), *self.servers.agents("b")]

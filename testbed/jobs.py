@@ -1,4 +1,4 @@
-"""`muster run` and its jobs, as tests of real processes use them."""
+"""Runs `muster run` and its jobs, for tests of real processes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any, Callable, Sequence
 
 from testbed.measure import run_measured
 
-DEADLINE = 60.0  # for what is waited for; nothing here asserts a time
+DEADLINE = 60.0  # limits waits; no test asserts a time
 
 
 class Jobs:
-    """Runs muster with a home of its own, and knows what it started."""
+    """Runs muster with a separate home, and knows what it has started."""
 
     def __init__(self, binary: str, folder: pathlib.Path):
         self.binary = binary
         self.folder = folder
         self.home = folder / "home"
         self.environment = {**os.environ, "MUSTER_HOME": str(self.home)}
-        # A test that imports TensorFlow 2 sets it in its own process; TensorFlow 1 would obey it.
+        # A test that imports TensorFlow 2 sets it in its process; TensorFlow 1 would obey it.
         self.environment.pop("TF2_BEHAVIOR", None)
 
     def call(
@@ -35,7 +35,7 @@ class Jobs:
         )  # fmt: skip
 
     def measured(self, *arguments: object) -> tuple[int, str, int]:
-        """Exit code, stderr, peak memory in bytes."""
+        """Returns exit code, stderr, and peak memory in bytes."""
         command = [self.binary, *map(str, arguments)]
         return run_measured(command, env=self.environment, cwd=self.folder)
 
@@ -54,14 +54,14 @@ class Jobs:
         return json.loads(self.ok("status", job, "--json"))
 
     def task(self, job: str, name: str) -> dict[str, Any]:
-        tasks = self.status(job)["tasks"]  # none before the coordinator's first look
+        tasks = self.status(job)["tasks"]  # empty until the coordinator has first looked
         return next((t for t in tasks if t["task"] == name), {})
 
     def detach(self, *arguments: object) -> str:
         return self.ok("run", "--detach", *arguments).strip()
 
     def forsake(self, job: str) -> None:
-        """kill -9 of its coordinator, and of what would start that again, if there is such."""
+        """Kills the job's coordinator with -9, and its supervisor, if there is one."""
         for name in ("supervisor", "lock"):
             path = self.home / "jobs" / job / name
             if path.exists():
@@ -95,11 +95,11 @@ class Jobs:
         return self._holder(job, "supervisor")
 
     def _holder(self, job: str, name: str) -> int:
-        path = self.home / "jobs" / job / name  # empty for a moment when it is taken
+        path = self.home / "jobs" / job / name  # empty for a moment while it is being taken
         return int(self.wait(lambda: path.read_text().strip(), f"for a pid in {path}"))
 
     def kill_coordinator(self, job: str) -> int:
-        """Its pid."""
+        """Returns its pid."""
         pid = self.coordinator(job)
         os.kill(pid, signal.SIGKILL)
         return pid
@@ -108,7 +108,7 @@ class Jobs:
         os.kill(self.supervisor(job), signal.SIGKILL)
 
     def processes(self) -> list[int]:
-        """Of every job under this home: agents, tasks, what these started."""
+        """Returns the processes of every job under this home: agents, tasks, and their children."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():

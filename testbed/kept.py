@@ -1,6 +1,6 @@
-"""What TensorFlow alone makes for the tests, such as exports, trainings and reference numbers: it is
-made once for the programs that make it, for the test whose function does, for the TensorFlow that runs
-them and for this processor, and lies under MUSTER_CACHE/kept. MUSTER_RUN_AGAIN=1 makes all of it anew."""
+"""Keeps what TensorFlow makes for the tests, such as exports, trainings and reference numbers: it
+is made once for the programs that make it, the test whose function makes it, the TensorFlow that
+runs them and this processor, and kept in MUSTER_CACHE/kept. MUSTER_RUN_AGAIN=1 makes everything anew."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import time
 from typing import Callable
 
 ROOT = pathlib.Path(__file__).parent.parent
-# Programs import what they need from here.
+# Programs import these.
 SOURCES = ("testbed", "python/muster", "src/muster/optim")
 DAYS = 30
 
@@ -25,19 +25,20 @@ def cache() -> pathlib.Path:
 
 
 def processor() -> str:
-    """Of the features of this processor TensorFlow's last digits depend."""
+    """Returns the processor features on which TensorFlow's last digits depend."""
     lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     return next((line for line in lines if line.startswith("flags")), "")
 
 
 def file_of(make: Callable[[pathlib.Path], bool]) -> pathlib.Path:
-    """The file in which it is written."""
+    """Returns the file in which `make` is written."""
     function = make if inspect.isfunction(make) else type(make).__call__
     return pathlib.Path(inspect.getfile(function))
 
 
 def key_of(make: Callable[[pathlib.Path], bool], interpreter: str, *inputs: str) -> str:
-    """An interpreter's folder is named by the content of its requirements."""
+    """Returns the name under which results are kept. `interpreter`, a path, has the checksum of its
+    requirements in it."""
     digest = hashlib.sha256("\0".join((interpreter, processor(), *inputs)).encode())
     programs = {path for source in SOURCES for path in (ROOT / source).rglob("*.py")}
     for path in [*sorted(programs), file_of(make)]:
@@ -49,7 +50,8 @@ def key_of(make: Callable[[pathlib.Path], bool], interpreter: str, *inputs: str)
 def folder(
     wanted: pathlib.Path, interpreter: str, *inputs: str, make: Callable[[pathlib.Path], bool]
 ) -> pathlib.Path:
-    """`wanted` with what `make(wanted)` makes of the inputs, which is kept where it returns True."""
+    """Returns `wanted` with what `make(wanted)` makes from the inputs; it is kept if `make` returns
+    True."""
     kept = cache() / key_of(make, interpreter, *inputs)
     if kept.is_dir() and not os.environ.get("MUSTER_RUN_AGAIN"):
         os.utime(kept)
@@ -69,5 +71,5 @@ def keep(made: pathlib.Path, kept: pathlib.Path) -> None:
     shutil.copytree(made, copy, dirs_exist_ok=True)
     try:
         copy.rename(kept)
-    except OSError:  # another process has kept it meanwhile
+    except OSError:  # another process has kept it in the meantime
         shutil.rmtree(copy)

@@ -1,4 +1,4 @@
-"""testbed/kept.py: what is made is kept, and made anew for anything else."""
+"""testbed/kept.py keeps what was made, and makes it anew if anything differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of muster.keras, which run under the TensorFlow of today (testbed/exports/runner.py)."""
+"""Runs the checks of muster.keras with the current TensorFlow (testbed/exports/runner.py)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from testbed import kept
 
 FOLDER = pathlib.Path(__file__).parent / "exports"
 ROOT = FOLDER.parent.parent
-DEADLINE = 1500.0  # of all checks of a file, on a machine that has other work too
+DEADLINE = 1500.0  # for all checks of a file, on a loaded machine
 
 
 def names(file: str) -> list[str]:
-    """Of the functions check_NAME, without running the file."""
+    """Returns the names of the functions check_NAME, without running the file."""
     tree = ast.parse((FOLDER / file).read_text())
     functions = (node.name for node in tree.body if isinstance(node, ast.FunctionDef))
     return [name[len("check_") :] for name in functions if name.startswith("check_")]
 
 
 def keys(file: str, table: str) -> list[str]:
-    """Of the dict `table` in the file: its constants, or the functions that it is made of."""
+    """Returns the keys of the dict `table` in the file: its constants, or the functions it is made
+    from."""
     tree = ast.parse((FOLDER / file).read_text())
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == table:
@@ -43,7 +44,8 @@ def environment() -> dict[str, str]:
 def run(
     python: str, *arguments: object, with_binary: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Unless `with_binary`, the program cannot find Muster's binary: what it makes can be kept."""
+    """Unless `with_binary`, the program cannot find Muster's binary, so that its results can be
+    kept."""
     variables = environment()
     if not with_binary:
         del variables["MUSTER_BINARY"]
@@ -54,7 +56,8 @@ def run(
 def make(
     program: str, folder: pathlib.Path, *names: str, by: str = "MUSTER_PYTHON_TENSORFLOW"
 ) -> pathlib.Path:
-    """`folder` with what testbed/programs/PROGRAM makes in it, run by the interpreter in `by`."""
+    """Returns `folder` with what testbed/programs/PROGRAM makes in it, run by the interpreter in
+    `by`."""
 
     def make_it(folder: pathlib.Path) -> bool:
         run_program(program, folder, *names, by=by)
@@ -73,7 +76,7 @@ def make_trainings(folder: pathlib.Path, *names: str, **options: str) -> pathlib
 
 
 class Checks:
-    """All checks of a file, run once in one process. `with_binary`: they run Muster, too."""
+    """Runs all checks of a file once, in one process. `with_binary`: they run Muster, too."""
 
     def __init__(self, file: str, folder: pathlib.Path, with_binary: bool = False):
         self.results: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""How much memory a program takes."""
+"""Measures how much memory a program takes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import sys
 import tempfile
 from typing import Any, Sequence
 
-# Runs its arguments and prints exit code and peak KiB. A process of its own: a child's peak begins
-# with the memory of the process that forked it, here one that may have TensorFlow loaded.
+# Runs its arguments and prints exit code and peak KiB. This is a separate process, since a child's
+# peak begins with the memory of the process that forked it, here one that may have TensorFlow
+# loaded.
 MEASURE = """
 import os, subprocess, sys
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
@@ -19,13 +20,13 @@ print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)
 
 
 def resident_bytes(pid: int) -> int:
-    """What a running process has in memory, its share of what others have too."""
+    """Returns a running process's memory, with its share of what it shares with others."""
     rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in rollup if line.startswith("Pss:"))
 
 
 def run_measured(command: Sequence[str], **options: Any) -> tuple[int, str, int]:
-    """Exit code, stderr, peak memory in bytes."""
+    """Returns exit code, stderr, and peak memory in bytes."""
     with tempfile.TemporaryFile() as errors:
         measured = subprocess.run(
             [sys.executable, "-S", "-c", MEASURE, *command],

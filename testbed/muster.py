@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Muster:
-    """`run` wants success, `fail` failure, `refuse` wrong use; they return what was printed."""
+    """`run` expects success, `fail` failure, `refuse` wrong use; all return what was printed."""
 
     def __init__(self, binary: str | None = None):
         self.binary = binary or os.environ["MUSTER_BINARY"]
@@ -37,16 +37,16 @@ class Muster:
         return result.stderr
 
     def json(self, *arguments: object) -> list[dict[str, Any]]:
-        """The objects that --json printed, one a line."""
+        """Returns the objects that --json printed, one per line."""
         return [json.loads(line) for line in self.run(*arguments, "--json").splitlines()]
 
     def event(self, name: str, *arguments: object) -> dict[str, Any]:
-        """The last object whose "event" is `name`."""
+        """Returns the last object whose "event" is `name`."""
         return [o for o in self.json(*arguments) if o.get("event") == name][-1]
 
 
 def data_file(name: str) -> pathlib.Path | None:
-    """A file of the real data under MUSTER_DATA; None when there is none."""
+    """Returns a file of the real data in MUSTER_DATA; None if there is none."""
     folder = os.environ.get("MUSTER_DATA")
     path = pathlib.Path(folder, name) if folder else None
     return path if path is not None and path.exists() else None

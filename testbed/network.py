@@ -1,4 +1,4 @@
-"""Two hosts with a network of their own between them, that can be made bad (root only)."""
+"""Two hosts with a private network between them, which tests can disturb (root only)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HOSTS = ("a", "b")
 
 
 def available() -> str:
-    """Why there can be no such network here, or nothing."""
+    """Returns why there can be no such network on this machine; "" if there can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     try:
@@ -24,7 +24,7 @@ def available() -> str:
 
 
 class Network:
-    """Namespaces `a` and `b`, joined by a cable. A context manager."""
+    """The namespaces `a` and `b`, joined by a cable. A context manager."""
 
     def __init__(self) -> None:
         tag = f"{os.getpid() % 100000}"
@@ -68,17 +68,17 @@ class Network:
             shutil.rmtree(self._files(name), ignore_errors=True)
 
     def command(self, host: str, own_processes: bool = False) -> list[str]:
-        """In front of a command: it runs on that host. With `own_processes` it has process numbers
-        of its own, so that nobody elsewhere can look whether it lives."""
+        """Returns the words before a command that make it run on that host. With `own_processes` it
+        has a separate process namespace, so that no process outside can check whether it lives."""
         unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
         return ["ip", "netns", "exec", self.names[host], *(unshare if own_processes else [])]
 
     def know(self, host: str, addresses: Mapping[str, str]) -> None:
-        """The names that can be looked up on that host from now on; at first there are none."""
+        """Sets the names that can be resolved on that host; at first there are none."""
         lines = ["127.0.0.1 localhost"] + [f"{addresses[name]} {name}" for name in addresses]
         folder = self._files(self.names[host])
         folder.mkdir(parents=True, exist_ok=True)
-        # Written in place: a command that runs there sees these files instead of those of /etc.
+        # Written in place: a command that runs there sees these files instead of those in /etc.
         (folder / "hosts").write_text("\n".join(lines) + "\n")
         (folder / "resolv.conf").write_text("")
 
@@ -87,29 +87,29 @@ class Network:
         return pathlib.Path("/etc/netns", name)
 
     def lose(self, percent: int, *hosts: str) -> None:
-        """That many of a hundred packets do not arrive at these hosts; 100: it hears nothing."""
+        """Drops that many of a hundred packets to these hosts; with 100 they receive nothing."""
         for host in hosts or HOSTS:
             what = "drop" if percent == 100 else f"numgen random mod 100 < {percent} drop"
             self._in(host, "nft", f'add rule inet drill in iifname != "lo" {what}')
 
     def alter(self, number: int, host: str) -> None:
-        """Two bytes of the so many-th larger packet that comes to the host are others. TCP does not
-        notice: over such a cable nobody computes its sums."""
+        """Changes two bytes of the larger packet with this number that arrives at the host. TCP
+        does not notice, since checksums are not computed for such a cable."""
         which = f'iifname != "lo" meta length > 200 numgen inc mod 1000000 == {number}'
         self._in(host, "nft", f"add rule inet drill in {which} @th,800,16 set 0x5aa5")
 
     def cut_port(self, port: int) -> None:
-        """Nobody of another host reaches who listens there, or hears of it any more."""
+        """Blocks a port for other hosts: nobody reaches its listener, or hears from it any more."""
         for host in HOSTS:
             for end in ("sport", "dport"):
                 self._in(host, "nft", f'add rule inet drill in iifname != "lo" tcp {end} {port} drop')
 
     def replace(self, host: str) -> None:
-        """The machine vanishes without a word, and another has its address. What ran there must have
-        been killed."""
+        """Replaces the machine by another one with the same address, without a sign. Processes that
+        ran on it must have been killed."""
         self._call("ip", "netns", "del", self.names[host])
         other = next(each for each in HOSTS if each != host)
-        # Its end of the cable went with it, sooner or later.
+        # Its end of the cable disappears with it, sooner or later.
         command = [*self.command(other), "ip", "link", "del", f"m{self._tag}{other}"]
         subprocess.run(command, capture_output=True, check=False)
         self._add(host)

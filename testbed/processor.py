@@ -1,4 +1,4 @@
-"""What this machine's processor can do."""
+"""Finds out what this machine's processor can do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 
 def has_bf16() -> bool:
-    """`--precision bf16` works here: it needs AMX."""
+    """Whether `--precision bf16` works here, which needs AMX."""
     return "amx_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
 
 

@@ -26,11 +26,11 @@ from typing import Any
 
 POLL_SECONDS = 0.1
 ANSWER_SECONDS = 5.0
-SHARED = ("token", "data_key", "ca.pem")  # what an agent needs of the job's folder
+SHARED = ("token", "data_key", "ca.pem")  # what an agent needs from the job's folder
 
 
 def processes_of(slots: pathlib.Path) -> dict[str, dict[str, Any]]:
-    """The platform: every slot whose agent runs, whoever started it."""
+    """Returns the slots of the platform: all whose agents run, whoever started them."""
     found: dict[str, dict[str, Any]] = {}
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -70,7 +70,7 @@ class Provider:
         self.known.update(running)
 
     def ask(self) -> dict[str, Any] | None:
-        """None: no answer came."""
+        """Returns None if no answer came."""
         self.sequence += 1
         slots = [{k: v for k, v in slot.items() if k != "pid"} for slot in self.known.values()]
         body = {
@@ -113,7 +113,7 @@ class Provider:
         }  # fmt: skip
 
     def obey(self, answer: dict[str, Any]) -> bool:
-        """False: this provider has nothing left to do."""
+        """Returns False if this provider has nothing left to do."""
         if answer.get("superseded"):
             return False
         for name in answer["forget"]:
@@ -132,7 +132,7 @@ class Provider:
         while True:
             self.look()
             answer = self.ask()
-            # An answer to another report than the last one is never acted on.
+            # An answer to any report but the last one is ignored.
             if answer is not None and answer["sequence"] == self.sequence:
                 if not self.obey(answer):
                     return 0

@@ -1,4 +1,4 @@
-"""A job in slots, with its coordinator and its provider as processes that a test kills."""
+"""A job in slots, whose coordinator and provider are processes that a test kills."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Slots:
         self.providers: list[subprocess.Popen[bytes]] = []
 
     def begin(self, manifest: str, *flags: object) -> None:
-        """The coordinator of a new job, and the provider's first attempt."""
+        """Starts the coordinator of a new job, and the provider's first attempt."""
         self.folder.parent.mkdir(parents=True)
         self.slots.mkdir()
         (self.jobs.folder / "job.yaml").write_text(manifest)
@@ -73,7 +73,7 @@ class Slots:
             return json.load(answer)
 
     def running(self) -> dict[str, tuple[int, int]]:
-        """Waits until all tasks run. Incarnation and pid of each."""
+        """Waits until all tasks run; returns incarnation and pid of each."""
 
         def look() -> dict[str, tuple[int, int]] | None:
             try:
@@ -87,11 +87,11 @@ class Slots:
         return self.jobs.wait(look, f"for all tasks to run\n{self.logs()}")
 
     def kill_one(self, what: str, chance: random.Random) -> None:
-        """kill -9 of one of the tasks, or of an agent, if one runs."""
+        """Kills one of the tasks, or an agent, with -9, if one runs."""
         try:
             tasks = self.status()["tasks"]
         except OSError:
-            return  # its coordinator is starting
+            return  # its coordinator is just starting
         pids = [t["agent_pid" if what == "agent" else "pid"] for t in tasks if t.get("pid")]
         if not pids:
             return
@@ -101,11 +101,12 @@ class Slots:
             pass
 
     def started(self) -> list[str]:
-        """Each start of a program, which appends its incarnation's name to `starts`."""
+        """Returns each start of a program, which appends its incarnation's name to `starts`."""
         return (self.jobs.folder / "starts").read_text().split()
 
     def end(self) -> None:
-        """The job succeeds, and coordinator and provider end by themselves."""
+        """Waits until the job has succeeded, and coordinator and provider have ended by themselves.
+        """
         (self.jobs.folder / "go").touch()
         assert self.coordinator
         assert self.coordinator.wait(timeout=DEADLINE) == 0, self.logs()

@@ -1,4 +1,4 @@
-"""Hosts of a network that sshd reaches, with a client's configuration for them."""
+"""Hosts of a network that sshd serves, with a client's configuration for them."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ Host stranger
 
 
 def available() -> str:
-    """Why there can be no sshd here, or nothing."""
+    """Returns why there can be no sshd on this machine; "" if there can."""
     if shutil.which("sshd", path="/usr/sbin:/usr/bin") is None:
         return "needs openssh-server"
     return ""
 
 
 class SshHosts:
-    """sshd on both hosts of a network. A context manager."""
+    """Runs sshd on both hosts of a network. A context manager."""
 
     def __init__(self, network: Network, folder: pathlib.Path) -> None:
         self.network = network
@@ -58,7 +58,7 @@ class SshHosts:
 
     @property
     def command(self) -> str:
-        """For --ssh."""
+        """Returns the value for --ssh."""
         return f"ssh -F {self.folder}/client"
 
     def __enter__(self) -> SshHosts:
@@ -103,17 +103,17 @@ class SshHosts:
             time.sleep(0.05)
 
     def stop(self, host: str) -> None:
-        """Nobody can connect any more; who is connected stays so."""
+        """Stops sshd: nobody can connect any more, but existing connections remain."""
         server = self._servers.pop(host)
         os.killpg(server.pid, signal.SIGKILL)
         server.wait()
 
     def left(self) -> list[str]:
-        """What lies on the hosts of any job."""
+        """Returns all files of any job on the hosts."""
         return [str(path) for folder in self.temporary.values() for path in folder.iterdir()]
 
     def agents(self, host: str) -> list[int]:
-        """The processes on that host of any job: agents, tasks, shells beside them."""
+        """Returns the processes of any job on that host: agents, tasks, and their shells."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():

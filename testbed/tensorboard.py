@@ -1,4 +1,4 @@
-"""The real TensorBoard on a folder, read as its page reads it: through HTTP."""
+"""Runs the real TensorBoard on a folder, and reads it as its page does: through HTTP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TensorBoard:
         self.address = address
 
     def get(self, path: str, **query: object) -> Any:
-        """What data/PATH answers, parsed where it is JSON."""
+        """Returns the answer of data/PATH, parsed if it is JSON."""
         return self._read(f"{path}?{urllib.parse.urlencode(query)}")
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
@@ -40,7 +40,7 @@ class TensorBoard:
         return json.loads(text) if is_json else text
 
     def wait(self, ready: Callable[[], Any]) -> Any:
-        """The first true answer of `ready`: event files are loaded while it serves."""
+        """Returns the first true result of `ready`: event files are loaded while it serves."""
         end = time.monotonic() + WAIT_SECONDS
         while not (answer := ready()):
             assert time.monotonic() < end, "TensorBoard has not loaded the events"
@@ -50,7 +50,7 @@ class TensorBoard:
 
 @contextlib.contextmanager
 def serve(folder: pathlib.Path) -> Iterator[TensorBoard]:
-    """TensorBoard on a free port of this machine; it is ended, whatever happens."""
+    """Runs TensorBoard on a free port of this machine, and always ends it."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tensorboard.main", "--logdir", folder, "--port", "0",
          "--host", "127.0.0.1", "--reload_interval", "1"],
@@ -66,6 +66,6 @@ def serve(folder: pathlib.Path) -> Iterator[TensorBoard]:
                 return
         raise AssertionError("TensorBoard did not start: " + "".join(printed))
     finally:
-        # With it, the data server that it starts.
+        # This also ends the data server that it starts.
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

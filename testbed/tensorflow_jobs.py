@@ -1,4 +1,4 @@
-"""The programs of testbed/programs as jobs of `muster run`."""
+"""Runs the programs of testbed/programs as jobs of `muster run`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Callable
 from testbed.jobs import Jobs
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
-DEADLINE = 240.0  # of a test, on a machine that has other work too
+DEADLINE = 240.0  # for a test, on a loaded machine
 
 # Up to five TensorFlow processes share the cores of a small machine.
 ENVIRONMENT = {
@@ -25,7 +25,7 @@ ENVIRONMENT = {
 
 
 class TensorFlowJobs:
-    """`old` is the interpreter with tf.estimator, `current` one with a TensorFlow of today."""
+    """`old` is the interpreter with tf.estimator, `current` one with the current TensorFlow."""
 
     def __init__(self, jobs: Jobs):
         self.jobs = jobs
@@ -40,7 +40,7 @@ class TensorFlowJobs:
         return ["--", python, PROGRAMS / program, *arguments]
 
     def start(self, *arguments: object) -> str:
-        """The name of a job that runs in the background."""
+        """Returns the name of a job that runs in the background."""
         return self.jobs.detach("--grace", 1, *arguments)
 
     def wait(self, what: Callable[[], Any], why: str) -> Any:
@@ -51,7 +51,7 @@ class TensorFlowJobs:
         raise AssertionError(f"waited in vain {why}\n{self.jobs.logs()}")
 
     def wait_end(self, job: str) -> dict[str, Any]:
-        """The status of `job` once it has ended and left no process."""
+        """Returns the status of `job` once it has ended and left no process."""
 
         def look() -> dict[str, Any] | None:
             status = self.jobs.status(job)
@@ -62,7 +62,7 @@ class TensorFlowJobs:
         return status
 
     def wait_success(self, job: str) -> dict[str, dict[str, Any]]:
-        """The tasks of `job` by their names, once it has succeeded."""
+        """Returns the tasks of `job` by name, once it has succeeded."""
         status = self.wait_end(job)
         assert status["phase"] == "succeeded", f"{status}\n{self.jobs.logs()}"
         return {task["task"]: task for task in status["tasks"]}
@@ -72,7 +72,7 @@ class TensorFlowJobs:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def wait_line(self, job: str, task: str, text: str, count: int = 1) -> None:
-        """Until `task` has written `text` so often, in all its incarnations together."""
+        """Waits until `task` has written `text` that often, in all its incarnations together."""
         self.wait(
             lambda: self.log(job, task).count(text) >= count, f"for {task} to write '{text}'"
         )
@@ -88,14 +88,14 @@ class TensorFlowJobs:
         self.gate.touch()
 
     def kill(self, job: str, task: str) -> dict[str, Any]:
-        """What status said of it before."""
+        """Kills the task; returns its status before."""
         before = self.jobs.running(job, task)
         os.kill(before["pid"], signal.SIGKILL)
         return before
 
 
 def ended_by_itself(task: dict[str, Any]) -> bool:
-    """With exit code 0, at the first attempt, and without having been told to."""
+    """Whether it ended with exit code 0, at the first attempt, and without having been told to."""
     return (
         task["restarts"] == 0
         and task["last_end"]["exit_code"] == 0

@@ -1,4 +1,4 @@
-"""Trainings of native models on a small made-up table, of one process and of several."""
+"""Trainings of native models on a small random table, with one process and with several."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write_rows(path: pathlib.Path, rows: int, with_id: bool = False) -> None:
 
 
 class Trainings:
-    """Trainings of the same data, each into a folder of its own."""
+    """Trainings on the same data, each into a separate folder."""
 
     spec = "spec.yaml"
     data = "train.csv"
@@ -57,7 +57,7 @@ class Trainings:
         return self.jobs.ok(*self.flags(model_dir, *flags))
 
     def step(self, model_dir: str) -> int:
-        """Of the newest checkpoint, -1 where there is none yet."""
+        """Returns the step of the newest checkpoint, -1 if there is none yet."""
         state = self.jobs.folder / model_dir / "checkpoint"
         found = re.search(r"ckpt-(\d+)", state.read_text()) if state.exists() else None
         return int(found[1]) if found else -1
@@ -73,11 +73,11 @@ class Trainings:
 
 
 class KerasTrainings(Trainings):
-    """Of an exported Keras model in FOLDER/export and its data in two files."""
+    """Trains an exported Keras model in FOLDER/export on its data in two files."""
 
     def __init__(self, jobs: Jobs, folder: pathlib.Path) -> None:
         self.spec, self.data = str(folder / "export"), str(folder / "half-*.tfrecord")
         super().__init__(jobs)
 
     def make(self) -> None:
-        """They are there."""
+        """Does nothing: the files exist already."""

@@ -1,4 +1,4 @@
-"""Tasks of a training on two hosts, as any launcher would start them."""
+"""Tasks of a training on two hosts, started as any launcher would."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from testbed.network import Network
 from testbed.trainings import Trainings
 
-WAIT = 600.0  # thousands of steps on a machine that does much else
-# Task -> its host. A chief on one, a worker on the other.
+WAIT = 600.0  # enough for thousands of steps on a loaded machine
+# Task -> its host. The chief is on one host, the worker on the other.
 TWO = {"chief-0": "a", "worker-0": "b"}
 
 
 class TwoHosts:
-    """Starts tasks of one training, which goes to the folder `broken`, by TF_CONFIG, which has
-    addresses, or with `named` names."""
+    """Starts tasks of one training, which goes to the folder `broken`, with a TF_CONFIG of
+    addresses or, with `named`, of names."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class TwoHosts:
         self.key.write_text("5e" * 32)
         self.key.chmod(0o600)
         self.cluster: dict[str, list[str]] = {}
-        self.names: dict[str, str] = {}  # and their addresses
+        self.names: dict[str, str] = {}  # name -> address
         for port, (task, host) in enumerate(places.items(), 7001):
             kind = task.split("-")[0]
             address = cable.addresses[host]
@@ -75,14 +75,14 @@ class TwoHosts:
         )  # fmt: skip
 
     def certificates(self, name: str = "certs") -> pathlib.Path:
-        """Of all hosts, in a folder of that name."""
+        """Returns certificates of all hosts, in a folder of that name."""
         known = self.names or self.cable.addresses.values()
         hosts = [word for host in known for word in ("--host", host)]
         self.trainings.jobs.ok("certs", "--out", name, "--name", name, *hosts)
         return self.trainings.jobs.folder / name
 
     def end(self, task: str) -> tuple[int, str]:
-        """Waits for it: exit code and what it said."""
+        """Waits for the task; returns its exit code and output."""
         process = self.processes[task]
         _, said = process.communicate(timeout=WAIT)
         return process.returncode, said

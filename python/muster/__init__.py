@@ -1,9 +1,9 @@
-"""Muster from Python: `tf.estimator` programs keep their words.
+"""Muster from Python: programs of `tf.estimator` hardly change.
 
     from muster import estimator, feature_column
 
-Everything here is arguments and results: the work is done by the `muster` program, which this
-package carries (see muster.binary). docs/python.md says what differs from TensorFlow.
+This package turns arguments into runs of the `muster` program, which it contains (muster.binary),
+and results into Python objects. docs/python.md says what differs from TensorFlow.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from muster.learn import Regressor as Regressor
 
 __version__ = "0.1.0"
-# Classifier and Regressor are not here, so that `import *` works without numpy.
+# Classifier and Regressor are not listed, so that `import *` works without numpy.
 __all__ = ["MusterError", "estimator", "feature_column", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    """Classifier and Regressor need numpy, so that they are imported when they are first used."""
+    """Imports Classifier and Regressor when they are first used, since they need numpy."""
     if name not in ("Classifier", "Regressor"):
         raise AttributeError(f"module 'muster' has no attribute {name!r}")
     try:

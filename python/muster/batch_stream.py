@@ -17,8 +17,8 @@ _TYPES = {INT: 0, FLOAT: 1, STRING: 2}
 class StreamColumn(NamedTuple):
     """A column of the stream: its name, "int", "float" or "string", and whether rows are lists.
 
-    `weighs`: the column whose values these belong to; padding of that one is left out here too.
-    `truncated`: fractions are cut off, as TensorFlow does with keys of a cross.
+    weighs: the column whose values these are weights of; the weights of its padding are left out.
+    truncated: fractions are cut off, as TensorFlow does with the keys of a cross.
     """
 
     name: str
@@ -29,7 +29,7 @@ class StreamColumn(NamedTuple):
 
 
 class BatchWriter:
-    """Writes a stream with `write`, batch by batch. `end` completes it."""
+    """Writes a stream with `write`, batch by batch. Call `end` after the last batch."""
 
     def __init__(self, write: Write, columns: Sequence[StreamColumn]) -> None:
         self._write = write
@@ -103,7 +103,7 @@ def _append(given: Cells, column: StreamColumn, parts: List[bytes]) -> None:
 
 
 def _without_padding_of(weighed: Any, name: str, weights: Cells) -> Cells:
-    """Returns the weights of the values that are not padding."""
+    """Returns the weights of those values that are not padding."""
     ids = cells_lib.cells(weighed, name)
     if not ids.padded or not weights.padded or len(ids.values) != len(weights.values):
         return weights

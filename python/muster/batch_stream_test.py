@@ -1,4 +1,4 @@
-"""The bytes of a stream are those that docs/formats/batch_stream.md says."""
+"""Streams have the bytes that docs/formats/batch_stream.md describes."""
 
 from __future__ import annotations
 

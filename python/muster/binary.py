@@ -30,22 +30,22 @@ class Calls(Protocol):
 logger = logging.getLogger("muster")
 
 _CALL = b'{"event":"call",'
-_WARNING = "warning: "  # of the program, also with --quiet
+_WARNING = "warning: "  # how the program marks warnings, also with --quiet
 _STOP_SECONDS = 30
 _TERMINATED = 128 + signal.SIGTERM
 _PIPE_BYTES = 1 << 20
 _PR_SET_PDEATHSIG = 1
-_F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ has a name since Python 3.10 only
+_F_SETPIPE_SZ = 1031  # Python 3.10 and later call it fcntl.F_SETPIPE_SZ
 
 
 class MusterError(RuntimeError):
-    """The message of the muster program when it failed."""
+    """Raised when the muster program fails, with the program's message."""
 
 
 def find() -> str:
-    """The program: MUSTER_BINARY, else the one inside this package.
+    """Returns the path of the program: MUSTER_BINARY, else the one inside this package.
 
-    Raises MusterError where there is none.
+    Raises MusterError if there is none.
     """
     named = os.environ.get("MUSTER_BINARY")
     path = pathlib.Path(named) if named else pathlib.Path(__file__).parent / "bin" / "muster"
@@ -71,13 +71,16 @@ def run(
     calls: Optional[Calls] = None,
     seen: Optional[Callable[[Event], None]] = None,
 ) -> List[Event]:
-    """Runs a verb and returns what it printed with --json, an object a line.
+    """Runs a verb and returns what it printed with --json: one object per line.
 
-    `feed` writes the program's standard input; what it raises is raised again here, when the
-    program has been stopped; so is what `calls` raises, in whose thread this is, and what `seen`
-    does, which is given each object as it comes. Progress goes to
-    the logger "muster". Raises MusterError with the program's message when it fails. SIGTERM, where
-    nobody else handles it, is the program's, which saves what it has; then this one exits with 143.
+    feed: writes the program's standard input. An exception that it raises is raised here, after the
+    program has been stopped.
+    calls: answers the program's calls of hooks, in this thread; its exceptions are raised here too.
+    seen: called with each object as it arrives; its exceptions are raised here too.
+
+    Progress goes to the logger "muster". Raises MusterError with the program's message if it fails.
+    SIGTERM, unless this process handles it, is passed to the program, which saves its state; then
+    this process exits with 143.
     """
     with _Running(arguments, feed, calls) as running, running.passing_on_sigterm():
         events = []
@@ -91,14 +94,14 @@ def run(
 def stream(
     arguments: Sequence[object], feed: Optional[Feed] = None, calls: Optional[Calls] = None
 ) -> Iterator[Event]:
-    """Like `run`, but yields each object as it comes. Closing the generator stops the program."""
+    """Like `run`, but yields each object as it arrives. Closing the generator stops the program."""
     with _Running(arguments, feed, calls) as running:
         for line in running.lines():
             yield json.loads(line)
 
 
-# Of this process. Where the interpreter ends before its threads do, one that is inside a library of
-# C++ (TensorFlow, which gives batches) ends the process with an abort.
+# Threads of this process. If the interpreter ends before its threads do, a thread inside a C++
+# library (TensorFlow, which makes batches) makes the process abort.
 _RUNNING: weakref.WeakSet[_Running] = weakref.WeakSet()
 
 
@@ -109,7 +112,8 @@ def _stop_all() -> None:
 
 
 class _Running:
-    """A running verb: a thread feeds it, a thread reads its progress, the caller its results."""
+    """A running verb. One thread feeds it, another reads its progress, and the caller reads its
+    results."""
 
     def __init__(
         self, arguments: Sequence[object], feed: Optional[Feed], calls: Optional[Calls]
@@ -127,7 +131,7 @@ class _Running:
             stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # an interrupt reaches it through us, once
+            start_new_session=True,  # an interrupt then reaches it only once, through this process
             pass_fds=() if theirs < 0 else (theirs,),
             preexec_fn=_ending_with_this_process() if command[1] == "worker" else None,
         )
@@ -136,7 +140,7 @@ class _Running:
         self._feed = feed
         self._feed_error: Optional[BaseException] = None
         self._message: List[str] = []
-        self._told = False  # to end, by a signal
+        self._told = False  # whether a signal has told the program to end
         self._threads = [threading.Thread(target=self._read_progress, daemon=True)]
         if feed:
             self._threads.append(threading.Thread(target=self._write_input, daemon=True))
@@ -190,7 +194,7 @@ class _Running:
             raise
 
     def _tell(self, answer: Mapping[str, Any]) -> None:
-        with contextlib.suppress(BrokenPipeError):  # its exit code says why it is gone
+        with contextlib.suppress(BrokenPipeError):  # its exit code explains why it has ended
             _required(self._answers).write(json.dumps(answer).encode() + b"\n")
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -208,10 +212,11 @@ class _Running:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        self._threads[0].join(_STOP_SECONDS)  # it reads what it closes here
+        self._threads[0].join(_STOP_SECONDS)  # this thread reads what is closed here
         for pipe in (self._process.stdout, self._process.stderr):
             _required(pipe).close()
-        for thread in self._threads[1:]:  # its next write fails; it may wait for its next batch
+        # this thread ends at its next write, but may wait for its next batch
+        for thread in self._threads[1:]:
             thread.join(_STOP_SECONDS)
 
     def _write_input(self) -> None:
@@ -224,7 +229,7 @@ class _Running:
             assert self._feed is not None
             self._feed(pipe.write)
         except BrokenPipeError:
-            pass  # it wants no more: its exit code says whether that is well
+            pass  # it needs no more input: its exit code says whether that is right
         except BaseException as error:  # raised again in lines()
             self._feed_error = error
         with contextlib.suppress(BrokenPipeError):
@@ -250,7 +255,8 @@ class _Running:
 
 
 def _ending_with_this_process() -> Callable[[], None]:
-    """Ends a cluster's task with this process, so that it does not report its data as cut."""
+    """Makes the task of a cluster end with this process, so that it does not report its data as
+    cut."""
     import ctypes
 
     prctl, number = ctypes.CDLL(None).prctl, int(signal.SIGKILL)

@@ -1,6 +1,7 @@
-"""One feature of a batch, however an input function gives it, as flat values and their rows.
+"""One feature of a batch, in any form that an input function gives it, as flat values and their
+rows.
 
-Takes lists, numpy arrays, pandas columns, tensors, sparse and ragged values; none of those
+Accepts lists, numpy arrays, pandas columns, tensors, sparse and ragged values; none of those
 libraries is imported.
 """
 
@@ -16,18 +17,20 @@ _KINDS = {"b": INT, "i": INT, "u": INT, "f": FLOAT, "S": STRING, "U": STRING}
 
 
 class Cells(NamedTuple):
-    """`values`: a numpy array of numbers, or a list. `lengths`: values a row; None: one each."""
+    """`values` is a numpy array of numbers, or a list; `lengths` has the number of values per row
+    (None: one each)."""
 
     kind: str
     rows: int
     values: Any
     lengths: Optional[List[int]] = None
-    padded: bool = False  # '' and -1 are no values, as in a dense tensor of several values a row
-    rank: int = 2  # of what was given; above 2, `lengths` count all values of a row
+    padded: bool = False  # '' and -1 are not values, as in a dense tensor of several values per row
+    rank: int = 2  # rank of the given value; above 2, `lengths` counts all values of a row
 
 
 def cells(value: Any, name: str) -> Cells:
-    """Makes Cells of a column. Raises ValueError, with `name`, for what is no column of a batch."""
+    """Makes Cells from a column. Raises ValueError, with `name`, if it is not a column of a batch.
+    """
     if hasattr(value, "dense_shape") and hasattr(value, "indices"):
         return _sparse(value, name)
     if hasattr(value, "row_splits"):
@@ -44,7 +47,7 @@ def cells(value: Any, name: str) -> Cells:
 
 
 def _plain(value: Any) -> Any:
-    """An eager tensor or a pandas column as a numpy array."""
+    """Converts an eager tensor or a pandas column to a numpy array."""
     if hasattr(value, "to_numpy"):
         return value.to_numpy()
     if hasattr(value, "numpy") and callable(value.numpy):
@@ -92,7 +95,7 @@ def _list(value: List[Any], name: str) -> Cells:
 
 
 def _is_deep(rows: List[Any]) -> bool:
-    """Whether the rows are lists of lists (of arrays), all of them."""
+    """Whether all rows are lists of lists (or of arrays)."""
     return bool(rows) and all(
         _is_sequence(row) and len(row) > 0 and all(_is_sequence(part) for part in row)
         for row in rows
@@ -118,7 +121,7 @@ def _flat(value: Any, name: str) -> Cells:
 def _kind_of(values: Sequence[Any], name: str) -> str:
     kinds = {type(value) for value in values}
     if all(issubclass(kind, (str, bytes, type(None))) for kind in kinds):
-        return STRING  # also for no values at all
+        return STRING  # also if there are no values
     if all(issubclass(kind, int) or _numpy_kind(kind) == INT for kind in kinds):
         return INT
     if all(issubclass(kind, (int, float)) or _numpy_kind(kind) for kind in kinds):
@@ -135,7 +138,7 @@ def _numpy_kind(kind: type) -> Optional[str]:
 
 
 def as_bytes(values: Sequence[Any]) -> List[bytes]:
-    """Strings as UTF-8; None is the empty string."""
+    """Converts strings to UTF-8; None becomes the empty string."""
     return [
         value if isinstance(value, bytes) else b"" if value is None else value.encode()
         for value in values
@@ -143,7 +146,8 @@ def as_bytes(values: Sequence[Any]) -> List[bytes]:
 
 
 def numbers(values: Any, kind: str, name: str) -> bytes:
-    """Little-endian int64 or float32. Raises ValueError for a fraction where an int is wanted."""
+    """Converts to little-endian int64 or float32. Raises ValueError for a fraction in an int
+    column."""
     if hasattr(values, "astype"):
         out = values.astype("<i8" if kind == INT else "<f4")
         if kind == INT and not (out == values).all():
@@ -158,7 +162,7 @@ def numbers(values: Any, kind: str, name: str) -> bytes:
 
 
 def truncated(values: Any) -> Any:
-    """Numbers without their fractions, towards 0."""
+    """Cuts off the fractions of numbers, towards 0."""
     return values.astype("<i8") if hasattr(values, "astype") else [int(value) for value in values]
 
 

@@ -1,4 +1,5 @@
-"""What feature_column's functions refuse, in TensorFlow's words where they are its rules."""
+"""Checks the arguments of feature_column's functions; TensorFlow's rules are reported in its words.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def check_key(key: Any) -> None:
 
 
 def check_numeric(key: Any, shape: Union[int, Sequence[int]], dtype: Any) -> Tuple[int, ...]:
-    """Checks a numeric column; returns the dimensions of a row (a step)."""
+    """Checks a numeric column, and returns the shape of a row (or a step)."""
     check_key(key)
     if type_name(dtype) not in (INT, FLOAT):
         raise ValueError(f"dtype must be convertible to float. dtype: {dtype}, key: {key}")
@@ -85,7 +86,7 @@ def check_oov(key: str, num_oov_buckets: int, has_default: bool) -> None:
 
 
 def check_categorical(column: Any) -> CategoricalColumn:
-    """Checks a categorical column; one of TensorFlow is returned as Muster's."""
+    """Checks a categorical column, and returns a column of TensorFlow as Muster's."""
     column = ours(column)
     if not isinstance(column, CategoricalColumn):
         raise ValueError(

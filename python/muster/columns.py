@@ -1,4 +1,4 @@
-"""Feature columns as plain data, equal when equal. muster.feature_column makes them."""
+"""Feature columns as plain data, compared by value. muster.feature_column makes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from muster.normalizer import Normalizer
 
 
 class FeatureColumn:
-    """Base of all columns. `name` is TensorFlow's, and part of the variables' names."""
+    """Base of all columns. `name` is the same as in TensorFlow, and part of the variables' names.
+    """
 
     @property
     def name(self) -> str:
@@ -19,7 +20,7 @@ class FeatureColumn:
 
     @property
     def parents(self) -> Tuple[FeatureColumn, ...]:
-        """Returns the columns from which this one is made."""
+        """Returns the columns that this one is made from."""
         return ()
 
     @property
@@ -32,11 +33,11 @@ class FeatureColumn:
 
 
 class CategoricalColumn(FeatureColumn):
-    """Base of the columns that give ids."""
+    """Base of all columns that give ids."""
 
 
 def base(column: CategoricalColumn) -> CategoricalColumn:
-    """The column without weights and sequence."""
+    """Returns the column without weights and sequence."""
     while isinstance(column, (WeightedColumn, SequenceColumn)):
         column = column.categorical_column
     return column
@@ -44,7 +45,7 @@ def base(column: CategoricalColumn) -> CategoricalColumn:
 
 @dataclass(frozen=True)
 class FixedLenFeature:
-    """tf.io.FixedLenFeature, where TensorFlow is not imported."""
+    """Stands for tf.io.FixedLenFeature if TensorFlow is not imported."""
 
     shape: Tuple[int, ...]
     dtype: str
@@ -53,14 +54,14 @@ class FixedLenFeature:
 
 @dataclass(frozen=True)
 class VarLenFeature:
-    """tf.io.VarLenFeature, where TensorFlow is not imported."""
+    """Stands for tf.io.VarLenFeature if TensorFlow is not imported."""
 
     dtype: str
 
 
 @dataclass(frozen=True)
 class NumericColumn(FeatureColumn):
-    """`size` values a row; `dimensions`: their shape, where it is not (size,)."""
+    """`size` values per row; `dimensions` is their shape, if that is not (size,)."""
 
     key: str
     size: int = 1
@@ -114,7 +115,7 @@ class _KeyedColumn(CategoricalColumn):
 
 @dataclass(frozen=True)
 class VocabularyColumn(_KeyedColumn):
-    """Words from a list, or `size` lines (None: all) of a file."""
+    """Words from a list, or from `size` lines (None: all) of a file."""
 
     words: Tuple[str, ...] = ()
     file: Optional[str] = None
@@ -187,7 +188,7 @@ class WeightedColumn(CategoricalColumn):
 
 @dataclass(frozen=True)
 class SequenceColumn(CategoricalColumn):
-    """A categorical column whose values are the steps of a sequence, in their places."""
+    """A categorical column whose values are the steps of a sequence, in order."""
 
     categorical_column: CategoricalColumn
 
@@ -233,7 +234,7 @@ class IndicatorColumn(FeatureColumn):
 
 @dataclass(frozen=True)
 class EmbeddingColumn(FeatureColumn):
-    """`pooling`: of a sequence, in the combiner's place. `shared`: the name of a common table."""
+    """`pooling` replaces the combiner for a sequence. `shared` is the name of a common table."""
 
     categorical_column: CategoricalColumn
     dimension: int

@@ -1,8 +1,9 @@
-"""`tf.feature_column`'s functions: what is computed from a batch's features.
+"""The functions of `tf.feature_column`: what is computed from a batch's features.
 
-A column is plain data, equal when equal; `muster` computes it under TensorFlow's rules (docs/
-features.md). Wrong arguments raise ValueError (TypeError for a normalizer_fn that cannot be
-called), as TensorFlow does. What Muster cannot say raises ValueError too, and says what to use.
+A column is plain data, compared by value; `muster` computes it by TensorFlow's rules
+(docs/features.md). Wrong arguments raise ValueError (TypeError for a normalizer_fn that cannot be
+called), as in TensorFlow. What Muster does not support raises ValueError too, and says what to use
+instead.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ def numeric_column(
     dtype: Any = "float32",
     normalizer_fn: Optional[Callable[[Any], Any]] = None,
 ) -> NumericColumn:
-    """`normalizer_fn` may add, subtract, multiply and divide by numbers: `lambda x: (x - 3) / 2`,
-    on its own or of `muster.normalizer.log1p(x)`."""
+    """`normalizer_fn` may add, subtract, multiply and divide by numbers, as `lambda x: (x - 3) / 2`
+    does, applied to the value or to `muster.normalizer.log1p(x)`."""
     dimensions = check_numeric(key, shape, dtype)
     size = math.prod(dimensions)
     if isinstance(default_value, (list, tuple)) and len(set(default_value)) == 1:
@@ -94,7 +95,8 @@ def sequence_numeric_column(
     normalizer_fn: Optional[Callable[[Any], Any]] = None,
     pooling: str = "mean",
 ) -> SequenceNumericColumn:
-    """`pooling` is Muster's own: how the steps become one, "sum", "mean", "sqrtn", "max", "last"."""
+    """`pooling` is Muster's addition: how steps become one: "sum", "mean", "sqrtn", "max", "last".
+    """
     dimensions = check_numeric(key, shape, dtype)
     if len(dimensions) > 1:
         raise ValueError(f"shape {shape} of '{key}': a step has one dimension: (N,)")
@@ -270,11 +272,11 @@ def embedding_column(
     use_safe_embedding_lookup: bool = True,
     pooling: Optional[str] = None,
 ) -> EmbeddingColumn:
-    """Rows begin as a truncated normal with stddev 1/sqrt(dimension), as TensorFlow's do.
+    """Rows begin as a truncated normal with stddev 1/sqrt(dimension), as in TensorFlow.
 
-    `pooling` is Muster's own: how the steps of a sequence column become one.
+    `pooling` is Muster's addition: how the steps of a sequence column become one.
     """
-    del use_safe_embedding_lookup  # rows without ids are zeros, always
+    del use_safe_embedding_lookup  # rows without ids are always zeros
     categorical_column = check_categorical(categorical_column)
     name = categorical_column.name
     check_embedding(name, dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt)
@@ -372,7 +374,8 @@ def sequence_categorical_column_with_vocabulary_list(
 
 
 def make_parse_example_spec(feature_columns: Iterable[FeatureColumn]) -> Dict[str, Any]:
-    """Feature name -> FixedLenFeature or VarLenFeature: TensorFlow's where it is imported."""
+    """Returns feature name -> FixedLenFeature or VarLenFeature: TensorFlow's classes if it is
+    imported."""
     result: Dict[str, Any] = {}
     for column in map(ours, feature_columns):
         if not isinstance(column, FeatureColumn):

@@ -16,7 +16,7 @@ from muster.normalizer import Normalizer, log1p
 
 
 def entries(folder: pathlib.Path, *given: columns.FeatureColumn, inputs=("a", "b")) -> dict:
-    """The columns of the model file."""
+    """Returns the columns of the model file."""
     file = ModelFile(folder)
     file.add_inputs([StreamColumn(name, "string") for name in inputs], {}, {})
     file.part(given)

@@ -1,4 +1,4 @@
-"""Keras models that muster.keras.export takes: each function gives a Case."""
+"""Keras models that muster.keras.export accepts: each function returns a Case."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ L = keras.layers
 
 
 class WideDeep(keras.Model):
-    """Tables by columns of one input, so that ids are computed."""
+    """Has tables for columns of one input, so that ids are computed."""
 
     def __init__(self, columns=4, rows=50, normalized=False):
         super().__init__()
@@ -69,7 +69,7 @@ def wide_deep_normalized() -> Case:
 
 
 def ids_as_inputs() -> Case:
-    """Three inputs of several types; of the ids one list, with a mask."""
+    """Three inputs of several types; the ids are a list, with a mask."""
     item, age = L.Input((), dtype="int64", name="item"), L.Input((1,), name="age")
     words = L.Input((None,), dtype="int32", name="words")
     pooled = L.GlobalAveragePooling1D()(L.Embedding(60, 4, mask_zero=True)(words))
@@ -93,7 +93,7 @@ def frozen_embedding() -> Case:
 
 
 def tied_embedding() -> Case:
-    """The table is read whole too, so that it is no table."""
+    """The table is also read as a whole, so that it counts as dense."""
 
     class Tied(keras.Model):
         def __init__(self):
@@ -233,7 +233,7 @@ def float16_scaled() -> Case:
 
 
 def attention() -> Case:
-    """A block of a transformer, with embeddings of positions, which no input has."""
+    """A block of a transformer, with embeddings of positions, which no input provides."""
 
     class Positions(L.Layer):
         def __init__(self, **options):
@@ -254,7 +254,7 @@ def attention() -> Case:
 
 
 def sequence_labels() -> Case:
-    """A label at each step, masked: the mean is over the steps that are there."""
+    """A label at each step, masked: the mean is over the steps that exist."""
     words = L.Input((None,), dtype="int32", name="words")
     x = L.LSTM(4, return_sequences=True)(L.Embedding(20, 4, mask_zero=True)(words))
     model = keras.Model(words, L.Dense(3, activation="softmax")(x))
@@ -274,7 +274,7 @@ def own_schedule() -> Case:
 
 
 def own_optimizer() -> Case:
-    """Nadam has no rule of ours; with a table whose ids repeat."""
+    """Nadam has no rule in Muster; the model has a table whose ids repeat."""
     layers = [L.Input((4,), dtype="int32", name="x"), L.Embedding(3, 4), L.Flatten(), L.Dense(1)]
     schedule = keras.optimizers.schedules.CosineDecay(0.01, 10)
     return Case(keras.Sequential(layers), keras.optimizers.Nadam(schedule))
@@ -314,7 +314,7 @@ def unused_weight() -> Case:
 
 
 def own_gather() -> Case:
-    """Rows looked up without an Embedding layer: only where repeated rows may be added up."""
+    """Looks up rows without an Embedding layer: only possible if repeated rows may be added up."""
 
     class Rows(L.Layer):
         def build(self, shape):
@@ -340,7 +340,7 @@ CASES = {
     )
 }  # fmt: skip
 
-# How many tables a model has; the others have none.
+# The number of tables of each model; models that are not listed have none.
 TABLES = {
     "wide_deep": 8, "wide_deep_normalized": 8, "ids_as_inputs": 2, "shared_embedding": 1,
     "frozen_embedding": 1, "text_lstm": 1, "text_conv": 1, "bfloat16": 1, "lookup_layers": 2,

@@ -1,4 +1,5 @@
-"""What an exported model's evaluation says is what Keras says: losses and metrics, and their names."""
+"""An exported model's evaluation gives the losses and metrics that Keras gives, with the same
+names."""
 
 from __future__ import annotations
 
@@ -47,14 +48,14 @@ def check_metrics_add_up_to_keras(folder: pathlib.Path) -> None:
 
 
 def _weights(manifest: dict[str, Any], count: int) -> Any:
-    """Of `count` rows; None where they have none."""
+    """Returns weights for `count` rows; None if the model takes none."""
     about = manifest["sample_weight"]
     random = np.random.default_rng(15)
     return about and random.uniform(0.5, 1.5, (count, *about["shape"])).astype(np.float32)
 
 
 def _evaluated(export: Export, inputs: Any, labels: Any, count: int, batch: int) -> dict[str, float]:
-    """The sums of `evaluate` over batches, and `loss`: as a trainer adds them up."""
+    """Returns the sums of `evaluate` over batches, and `loss`, as a trainer adds them up."""
     named = inputs if isinstance(inputs, dict) else {export.manifest["inputs"][0]["name"]: inputs}
     given = {f"input_{name}": value for name, value in named.items()}
     if export.manifest["labels"]:
@@ -77,8 +78,8 @@ def _evaluated(export: Export, inputs: Any, labels: Any, count: int, batch: int)
 
 
 def check_the_loss_of_an_evaluation_is_kerass(folder: pathlib.Path) -> None:
-    """With what regularizers, layers and the model itself add; of a loss that depends on the rows of a
-    batch by batches of the same size, which the manifest says."""
+    """Including what regularizers, layers and the model itself add. If the loss depends on the rows
+    of a batch, which the manifest says, batches of the same size are compared."""
     by_batch, exports = {}, {}
     for name in ("regularized_embedding", "retrieval", "in_batch_softmax", "summed_softmax",
                  "part_of_a_loss", "only_added_losses", "weighted_steps"):  # fmt: skip
@@ -141,7 +142,7 @@ def check_a_metric_a_batch_is_averaged_over_batches(folder: pathlib.Path) -> Non
 
 
 def check_a_metric_that_breaks_ties_by_its_own_seed_is_repeatable(folder: pathlib.Path) -> None:
-    """As those of rankings do: of its items it takes any, which is another one at each draw."""
+    """Metrics of rankings take any of the items that tie, a different one at each draw."""
 
     class AnyItem(keras.metrics.Mean):
         def __init__(self) -> None:
@@ -208,7 +209,7 @@ def check_metrics_have_kerass_names_however_they_are_given(folder: pathlib.Path)
 
 
 def check_a_label_alone_is_compared_with_each_output(folder: pathlib.Path) -> None:
-    """Of a model whose compute_loss has the only label, as recommenders for two tasks have it."""
+    """The model's compute_loss has the only label, as in recommenders for two tasks."""
 
     class Both(keras.Model):
         def __init__(self) -> None:

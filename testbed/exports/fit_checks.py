@@ -1,5 +1,5 @@
-"""`muster train EXPORTED` by epochs: the losses and metrics of Keras's fit, with validation_data and
-class_weight."""
+"""`muster train EXPORTED` by epochs gives the losses and metrics of Keras's fit, with
+validation_data and class_weight."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def _muster(*arguments: Any) -> list[dict[str, Any]]:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     lines = [line[line.index("{") :] for line in done.stdout.splitlines() if '{"event"' in line]
-    return [json.loads(line) for line in lines]  # after a task's name, if there are several
+    # without the task's name in front, if there are several tasks
+    return [json.loads(line) for line in lines]
 
 
 def _train(folder: pathlib.Path, *flags: Any) -> list[dict[str, Any]]:
@@ -89,7 +90,7 @@ def check_class_weights_of_one_hot_labels_are_those_of_fit(folder: pathlib.Path)
 
 
 def check_class_weights_multiply_a_column_of_weights(folder: pathlib.Path) -> None:
-    """Which muster.keras.write fills with 1."""
+    """muster.keras.write fills that column with 1."""
     _compare(_model(), folder, True, CLASS_WEIGHT, *FLAG, sample_weight="weight")
 
 
@@ -112,8 +113,8 @@ def check_event_files_have_the_metrics_of_the_training(folder: pathlib.Path) -> 
 
 
 def check_replicas_share_their_metrics(folder: pathlib.Path) -> None:
-    """By all-reduce the metrics are of the rows of all replicas: with two of half the batch, those of
-    one with the whole one."""
+    """With all-reduce the metrics cover the rows of all replicas: two replicas with half the batch
+    each give those of one replica with the whole batch."""
     x, y = _data(80, 1)
     muster.keras.export(_model(), keras.optimizers.SGD(0.3), "sparse_categorical_crossentropy",
                         folder / "export", label="y", metrics=["accuracy"])  # fmt: skip

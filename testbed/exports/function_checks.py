@@ -1,5 +1,5 @@
-"""What the exported functions compute: denominators, seeds, ids, predictions, images; and what is said
-of models that are exported, but are not what they seem."""
+"""What the exported functions compute: denominators, seeds, ids, predictions, images; and what is
+reported about models that are exported but are not what they seem."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from testbed.exports import accepted
 
 
 class Export:
-    """A case exported, with its initial values as arguments."""
+    """An exported case, with its initial values as arguments."""
 
     def __init__(self, name: str, folder: pathlib.Path):
         self.case = accepted.CASES[name]()
@@ -70,7 +70,7 @@ def check_parts_of_a_batch_add_up(folder: pathlib.Path) -> None:
 
 
 def check_a_block_of_rows_is_a_table(folder: pathlib.Path) -> None:
-    """The same step from the touched rows alone, in another order."""
+    """Takes the same step with only the touched rows, in another order."""
     export = Export("ids_as_inputs", folder)
     random = np.random.default_rng(2)
     item, words = random.integers(0, 30, 6), random.integers(0, 60, (6, 4))
@@ -200,7 +200,7 @@ def check_steps_hold_no_variables_and_little_else(folder: pathlib.Path) -> None:
 
 
 def check_keras_computes_mse_as_said(folder: pathlib.Path) -> None:
-    """Loss and gradient of a linear model, by hand."""
+    """Compares loss and gradient of a linear model with a computation by hand."""
     model = keras.Sequential([keras.layers.Input((2,), name="x"), keras.layers.Dense(1)])
     model.layers[0].set_weights([np.array([[1.0], [2.0]]), np.array([0.5])])
     muster.keras.export(model, "sgd", "mse", folder / "out", sample_weight="w")
@@ -238,7 +238,7 @@ def check_nothing_is_written_over(folder: pathlib.Path) -> None:
 
 
 def check_a_wrong_function_is_not_written(folder: pathlib.Path) -> None:
-    """The comparison sees a gradient that is off by a hundredth, and nothing is left."""
+    """The comparison notices a gradient that is off by a hundredth, and nothing is left."""
     case = accepted.CASES["custom_loss"]()
     real = Functions._gradient
 
@@ -263,7 +263,7 @@ def _said(export: Callable[[], None]) -> str:
 
 
 def check_rows_that_change_each_others_predictions_are_said(folder: pathlib.Path) -> None:
-    """A score that is added up over the whole batch, as an example of Keras's for recommenders has it."""
+    """A score is summed over the whole batch, as in one of Keras's examples for recommenders."""
 
     class Scores(keras.Model):
         def __init__(self, axes: int) -> None:

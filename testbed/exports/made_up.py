@@ -1,4 +1,5 @@
-"""Arguments for exported functions, made up from the manifest, and a session as a worker has it."""
+"""Makes random arguments for exported functions from the manifest, and runs a session as a worker
+does."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ ROWS, LENGTH = 6, 4
 
 
 def arguments(export: pathlib.Path, seed: int = 1) -> dict[str, Any]:
-    """Of `step`, `step_whole`, `predict` and `evaluate`: initial weights, ids within the tables."""
+    """Returns arguments of `step`, `step_whole`, `predict` and `evaluate`: initial weights, ids
+    within the tables."""
     manifest = json.loads((export / "model.json").read_text())
     random = np.random.default_rng(seed)
     reader = tf.train.load_checkpoint(str(export / "weights"))
@@ -25,7 +27,8 @@ def arguments(export: pathlib.Path, seed: int = 1) -> dict[str, Any]:
     for kind in ("inputs", "labels"):
         for port in manifest[kind]:
             made[f"{kind[:-1]}_{port['name']}"] = _values(port, random)
-    weight = manifest["sample_weight"] or {"shape": []}  # of a row, for `train --class-weight`
+    # the weight of a row, for `train --class-weight`
+    weight = manifest["sample_weight"] or {"shape": []}
     made["sample_weight"] = np.ones((ROWS, *weight["shape"]), np.float32)
     with Session(str(export)) as session:
         ids = session.run("ids", made) if session.has("ids") else {}
@@ -40,7 +43,7 @@ def arguments(export: pathlib.Path, seed: int = 1) -> dict[str, Any]:
 
 
 def run_as_a_worker(export: pathlib.Path, signature: str, made: dict[str, Any]) -> dict[str, Any]:
-    """By TensorFlow's own loader, with its optimizations, in one thread."""
+    """Runs a signature with TensorFlow's loader and its optimizations, in one thread."""
     manifest = json.loads((export / "model.json").read_text())
     config = tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=1,

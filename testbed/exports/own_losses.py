@@ -1,5 +1,5 @@
-"""Models that muster.keras.export takes whose loss is not, or not only, what `compile` is given:
-regularizers of embeddings, add_loss, compute_loss. So are those of recommenders."""
+"""Models that muster.keras.export accepts and whose loss is not, or not only, the argument of
+`compile`: regularizers of embeddings, add_loss, compute_loss. Recommenders are such models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ ROWS = 16
 
 
 def regularized_embedding() -> Case:
-    """Collaborative filtering: each row of a table has a gradient in each step."""
+    """Collaborative filtering with a regularizer: each row of a table has a gradient in each step.
+    """
     user, item = L.Input((), dtype="int32", name="user"), L.Input((), dtype="int32", name="item")
     sides = [L.Embedding(count, 4, embeddings_regularizer=keras.regularizers.L2(0.01), name=name)(ids)
              for ids, count, name in ((user, 9, "users"), (item, 12, "items"))]  # fmt: skip
@@ -25,8 +26,8 @@ def regularized_embedding() -> Case:
 
 
 class Retrieval(keras.Model):
-    """Learns ratings of pairs, and predicts the best of all items for a user: rows of the items' table
-    are looked up by the label, and in prediction it is read whole."""
+    """Learns ratings of pairs, and predicts the best of all items for a user: the items' table is
+    looked up by the label, and in prediction it is read as a whole."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +60,7 @@ def retrieval() -> Case:
 
 
 class Softmax(keras.Model):
-    """The next item among those of the batch. `tracker` is its own business."""
+    """Predicts the next item among those of the batch. `tracker` is unrelated state."""
 
     def __init__(self, reduction: str) -> None:
         super().__init__()
@@ -87,13 +88,14 @@ def in_batch_softmax(reduction: str = "sum_over_batch_size") -> Case:
 
 
 def summed_softmax() -> Case:
-    """Neither a mean over rows nor their sum."""
+    """The loss is neither a mean over rows nor their sum."""
     return in_batch_softmax("sum")
 
 
 class Following(keras.Model):
-    """Each item of a list is followed by the next one rather than by any other, each step with a weight
-    of its own. Its compute_loss leaves out what regularizers add, so that the table stays one."""
+    """Each item of a list is followed by the next one rather than by any other; each step has its
+    own weight. Its compute_loss leaves out what regularizers add, so that the table remains a
+    table."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,7 +123,7 @@ def weighted_steps() -> Case:
 
 
 class Weighted(keras.Model):
-    """A part of what `compile` is given, and what its layers add."""
+    """The loss is a part of the argument of `compile`, and what its layers add."""
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None,
                      sample_weight: Any = None, training: bool = True) -> Any:  # fmt: skip
@@ -135,7 +137,7 @@ def part_of_a_loss() -> Case:
 
 
 class Squares(L.Layer):
-    """Adds what it is given, squared."""
+    """Adds the squares of its input to the loss."""
 
     def call(self, x: Any) -> Any:
         self.add_loss(keras.ops.mean(keras.ops.square(x)))
@@ -152,7 +154,7 @@ def only_added_losses() -> Case:
 
 
 def rows_of(case: Case) -> tuple[Any, Any]:
-    """Inputs and labels of ROWS rows for one of these."""
+    """Returns inputs and labels of ROWS rows for one of these models."""
     random = np.random.default_rng(8)
     users, items = random.integers(0, 9, ROWS), random.integers(0, 12, ROWS)
     rating = random.integers(0, 2, ROWS).astype(np.float32)

@@ -1,4 +1,5 @@
-"""Models that muster.keras.export takes whose layers make numbers of words, and scale numbers."""
+"""Models that muster.keras.export accepts, with layers that turn words into numbers, and scale
+numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ L = keras.layers
 
 
 def lookup_layers() -> Case:
-    """Words, integers, hashes and bins; some by tables, some as vectors."""
+    """Words, integers, hashes and bins; some are read from tables, some become vectors."""
     word = L.Input((), dtype="string", name="word")
     number = L.Input((), dtype="int64", name="number")
     value = L.Input((1,), name="value")
@@ -40,7 +41,7 @@ def adapted_text() -> Case:
 
 
 def feature_space() -> Case:
-    """Columns by keras.utils.FeatureSpace, and layers that are not trained."""
+    """Has columns of keras.utils.FeatureSpace, and layers that are not trained."""
     space = keras.utils.FeatureSpace
     features = space(
         {"age": space.float_normalized(), "city": space.string_categorical(),
@@ -57,7 +58,7 @@ def feature_space() -> Case:
 
 
 def words_that_must_be_known() -> Case:
-    """A lookup without a place for others, and words weighed by how rare they are."""
+    """Has a lookup without an out-of-vocabulary index, and words weighted by how rare they are."""
     kind, text = (L.Input((), dtype="string", name=name) for name in ("kind", "text"))
     weigh = L.TextVectorization(max_tokens=8, output_mode="tf_idf")
     weigh.adapt(["the cat sat", "the dog ran"])

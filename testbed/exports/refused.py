@@ -1,4 +1,4 @@
-"""Models that muster.keras.export refuses, and what it says of each."""
+"""Models that muster.keras.export refuses, and the message for each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def plain(*layers: Any, width: int = 3, **arguments: Any) -> Case:
 
 
 def layer(call, **attributes: Any) -> Any:
-    """One that does `call(self, x)`."""
+    """Makes a layer that computes `call(self, x)`."""
     made = type("Odd", (L.Layer,), {"call": call})(name="odd")
     for name, value in attributes.items():
         setattr(made, name, value)
@@ -42,7 +42,7 @@ def variable_from_outside():
 
 
 class KerasTwo:
-    """As tf_keras.Model says it is."""
+    """Resembles tf_keras.Model."""
 
     __module__ = "tf_keras.src.engine.training"
     name = "old"
@@ -88,7 +88,7 @@ def fixed_batch():
 
 
 def own(method: str) -> Any:
-    """Of a model with its own `method`, which does what Keras's does."""
+    """Makes a model with a custom `method`, which does what Keras's does."""
 
     def make():
         inherited = getattr(keras.Sequential, method)
@@ -131,7 +131,7 @@ def numbers_of_classes():
 
 
 class Shuffling(keras.metrics.Mean):
-    """A metric of rankings, which puts ties in any order."""
+    """A metric of rankings, which puts ties in random order."""
 
     def update_state(self, y, z, sample_weight=None):
         super().update_state(keras.random.shuffle(z))
@@ -202,7 +202,7 @@ def own_gather():
 
 
 def ids_from_weights():
-    """The second lookup is by what the first part of the network chooses."""
+    """The second lookup depends on what the first part of the network chooses."""
     x = L.Input((3,), name="x")
     chosen = keras.ops.argmax(L.Dense(5)(x), axis=-1)
     return Case(keras.Model(x, L.Dense(1)(L.Embedding(5, 2)(chosen))), "adam")

@@ -1,5 +1,5 @@
-"""Keras's rules where ids repeat, as docs/formats/keras_export.md says them, and exports trained by
-them for 100 steps against train_on_batch."""
+"""Keras's rules for repeated ids, as docs/formats/keras_export.md describes them; and exports that
+are trained by these rules for 100 steps, compared with train_on_batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rows = Any  # [rows, columns]
 
 
 class Slices:
-    """A gradient: an entry an id. A dense one has each row once."""
+    """A gradient with one entry per id. A dense gradient has each row once."""
 
     def __init__(self, rows: Any, values: Any, count: int):
         self.rows, self.values, self.count = np.asarray(rows), np.asarray(values, np.float64), count
@@ -127,7 +127,7 @@ RULES = {
 
 
 def _rule(name: str, folder: pathlib.Path) -> None:
-    """Of IndexedSlices whose rows repeat, and of rows that no batch names."""
+    """Checks IndexedSlices whose rows repeat, and rows that no batch names."""
     from muster.keras.optimizers import Optimizer
     from muster.keras.variables import Variables
 
@@ -149,7 +149,7 @@ def _rule(name: str, folder: pathlib.Path) -> None:
 
 
 def _hundred_steps(name: str, folder: pathlib.Path) -> None:
-    """The exported function and the rule, alone, against Keras alone."""
+    """Compares the exported function and the rule with Keras."""
     case = accepted.wide_deep(TRAINED[name]())
     model, options = case.model, case.options
     muster.keras.export(model, case.optimizer, case.loss, folder / "out", **options)

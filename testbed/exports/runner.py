@@ -1,10 +1,10 @@
-"""Runs check functions of a file under the interpreter that it is started with: the TensorFlow of
-today, which has no pytest beside it.
+"""Runs check functions of a file with the interpreter that it is started with: one with the current
+TensorFlow and without pytest.
 
-    runner.py FILE FOLDER [NAME...]
+runner.py FILE FOLDER [NAME...]
 
-Runs the functions check_NAME(folder) of FILE, and its CHECKS (a dict of more of them), each with a
-folder of its own under FOLDER; prints one JSON object a line: {"name", "seconds", "error"}.
+Runs the functions check_NAME(folder) of FILE, and those of its dict CHECKS, each with a separate
+folder below FOLDER; prints one JSON object per line: {"name", "seconds", "error"}.
 """
 
 from __future__ import annotations

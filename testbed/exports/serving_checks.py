@@ -1,5 +1,6 @@
-"""What Muster writes for serving (muster-tensorflow-serving), read by TensorFlow: the weights are the
-trained ones, and every way in predicts what the Keras model with these weights predicts."""
+"""SavedModels that Muster writes for serving (muster-tensorflow-serving), read by TensorFlow: the
+weights are the trained ones, and every signature predicts what the Keras model with these weights
+predicts."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ from testbed.exports import accepted
 
 ROWS, LENGTH = 6, 4
 PROGRAM = pathlib.Path(os.environ["MUSTER_BINARY"]).with_name("muster-tensorflow-serving")
-TOLERANCE, OF_16_BITS = 1e-6, 1e-2  # a graph and its layers called one by one round differently
+TOLERANCE, OF_16_BITS = 1e-6, 1e-2  # a graph rounds differently from its layers called one by one
 
 
 class Served:
-    """A case exported, other weights than its own in a bundle, and both as a SavedModel."""
+    """An exported case, a bundle with other weights, and both as a SavedModel."""
 
     def __init__(self, name: str, folder: pathlib.Path):
         case = accepted.CASES[name]()
@@ -37,7 +38,8 @@ class Served:
         self._write(folder / "weights")
 
     def _trained(self) -> list[Any]:
-        """By variable: what is trained has other values than in the export, the rest its own."""
+        """Returns by variable: trained ones have other values than in the export, the rest have its
+        values."""
         random = np.random.default_rng(11)
         reader = tf.train.load_checkpoint(str(self.export / "weights"))
         values = []
@@ -60,7 +62,8 @@ class Served:
         assert done.returncode == 0, done.stderr
 
     def predict_by_keras(self, inputs: dict[str, Any]) -> tuple[list[Any], list[Any]]:
-        """What the model itself gives with the weights of its export, and with the trained ones."""
+        """Returns what the model predicts with the weights of its export, and with the trained
+        ones."""
         values = [inputs[port["name"]] for port in self.manifest["inputs"]]
         given = values if len(values) > 1 else values[0]
         before = keras.tree.flatten(self.model(given, training=False))
@@ -139,13 +142,13 @@ def compare(name: str, folder: pathlib.Path) -> None:
     assert_same(loaded.signatures["serving_default"](**inputs), what="serving_default")
     records = tf.constant(serialized(ports, {k: v.numpy() for k, v in inputs.items()}))
     assert_same(loaded.signatures["parse_examples"](examples=records), what="parse_examples")
-    if len(inputs) == 1:  # a TFSMLayer takes no more
+    if len(inputs) == 1:  # a TFSMLayer accepts only one input
         layer = keras.layers.TFSMLayer(str(served.folder), call_endpoint="serving_default")
         assert_same(layer(*inputs.values()), what="TFSMLayer")
 
 
 def check_saved_model_cli(folder: pathlib.Path) -> None:
-    """What a person types, and TensorFlow's C++ loader beneath `run`."""
+    """Runs what a person types; `run` uses TensorFlow's C++ loader."""
     served = Served("wide_deep", folder)
     ids = np.random.default_rng(13).integers(0, 50, (ROWS, 4))
     (want,) = served.predict_by_keras({"ids": tf.constant(ids)})[1]

@@ -1,4 +1,4 @@
-"""Each accepted model is exported, and each refused one refused, for the reason that it should."""
+"""Each accepted model is exported, and each refused one is refused for the right reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _accept(name: str, folder: pathlib.Path) -> None:
 
 
 def _check_as_a_worker(export: pathlib.Path, tolerance: float) -> None:
-    """The step is the same with TensorFlow's optimizations of the graph, in one thread."""
+    """The step is the same with TensorFlow's graph optimizations, in one thread."""
     arguments = made_up.arguments(export)
     with Session(str(export)) as session:
         for signature in ("step", "step_whole", "predict", "evaluate"):

@@ -1,4 +1,4 @@
-"""Weights put into a served model by their keys, and back into Keras by their names."""
+"""Weights are put into a served model by their keys, and back into Keras by their names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _variables(model: Any) -> list[Any]:
 
 
 def _train(case: accepted.Case, inputs: Any, label: Any) -> list[Any]:
-    """The weights after some steps of Keras, as a trainer elsewhere would have them."""
+    """Returns the weights after some steps of Keras, which stands for a trainer elsewhere."""
     case.model.compile(case.optimizer, case.loss)
     for _ in range(3):
         case.model.train_on_batch(inputs, label)
@@ -48,7 +48,7 @@ def _write_bundle(prefix: pathlib.Path, tensors: dict[str, Any]) -> None:
 
 
 def _serve(folder: pathlib.Path, values: list[Any]) -> pathlib.Path:
-    """The template with these values, written as a program without Keras writes them."""
+    """Writes the template with these values, as a program without Keras would."""
     template, served = folder / "out/before_training", folder / "served"
     graph = tf.train.load_checkpoint(str(template / "variables/variables")).get_tensor(GRAPH)
     shutil.copytree(template, served)
@@ -117,7 +117,7 @@ def check_a_served_model_is_loaded_back(folder: pathlib.Path) -> None:
 
 
 def _checkpoint(folder: pathlib.Path, add: float) -> pathlib.Path:
-    """A model folder as Muster leaves it, of the exported weights and `add`, without seeds."""
+    """Writes a model folder as Muster does, with the exported weights plus `add`, without seeds."""
     manifest = json.loads((folder / "out/model.json").read_text())
     reader = tf.train.load_checkpoint(str(folder / "out/weights"))
     tensors = {
@@ -147,7 +147,7 @@ def check_a_checkpoint_is_loaded_by_name(folder: pathlib.Path) -> None:
 
 
 def check_another_model_of_the_same_kind_needs_the_manifest(folder: pathlib.Path) -> None:
-    """Keras numbers unnamed layers on: the second model's names are others."""
+    """Keras numbers unnamed layers, so the second model has other names."""
     _export("cnn", folder)
     checkpoint = _checkpoint(folder, 1.0)
     other = accepted.CASES["cnn"]().model
@@ -197,8 +197,8 @@ def check_wrong_weights_are_refused(folder: pathlib.Path) -> None:
 
 
 def check_what_is_frozen_comes_from_the_export(folder: pathlib.Path) -> None:
-    """A checkpoint has what is trained; statistics of an adapted layer, frozen weights and tables are
-    where the model folder keeps the export, or the manifest."""
+    """A checkpoint has the trained variables; statistics of an adapted layer, frozen weights and
+    tables are in the export that the model folder has, or in the manifest's folder."""
     case = _export("frozen_embedding", folder)
     model = folder / "model"
     manifest = json.loads((folder / "out/model.json").read_text())
@@ -233,8 +233,8 @@ def _muster(*arguments: Any) -> None:
 
 
 def check_what_muster_trained_is_loaded_back(folder: pathlib.Path) -> None:
-    """Of a model with adapted columns and frozen layers: from its model folder, a checkpoint and what
-    was exported for serving."""
+    """A model with adapted columns and frozen layers is loaded from its model folder, from a
+    checkpoint and from its export for serving."""
     case = _export("feature_space", folder)
     rows = [{"age": 10.0 + i, "city": "ab"[i % 2], "kind": i % 3, "label": i % 2} for i in range(64)]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -247,7 +247,7 @@ def check_what_muster_trained_is_loaded_back(folder: pathlib.Path) -> None:
     inputs = {name: tf.constant([[row[name]] for row in rows]) for name in ("age", "city", "kind")}
     assert np.abs(case.model.predict(inputs, verbose=0) - want).max() > 1e-4, "it was trained"
     newest = tf.train.latest_checkpoint(str(folder / "m"))
-    other = accepted.CASES["feature_space"]().model  # as it is made in another process
+    other = accepted.CASES["feature_space"]().model  # as another process would make it
     places: list[tuple[Any, Any, dict[str, Any]]] = [
         (case.model, folder / "m", {}), (case.model, newest, {}), (case.model, folder / "served", {}),
         (other, folder / "m", {"manifest": folder / "m/exported"}),

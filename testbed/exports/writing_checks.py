@@ -1,5 +1,5 @@
-"""muster.keras.write: TensorFlow reads its files, `muster train` trains on them, and rows that do not
-fit are named."""
+"""muster.keras.write: TensorFlow reads its files, `muster train` trains on them, and rows that do
+not fit are reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _EXPORTED: dict[str, pathlib.Path] = {}  # an export takes long; checks only rea
 
 
 def _export(folder: pathlib.Path, **options: Any) -> pathlib.Path:
-    """A model of a number, a word, ids of a table, any number of words, and a picture."""
+    """Exports a model of a number, a word, ids of a table, a list of words of any length, and a
+    picture."""
     if str(options) in _EXPORTED:
         return _EXPORTED[str(options)]
     _EXPORTED[str(options)] = folder / "export"
@@ -69,7 +70,7 @@ def _columns() -> dict[str, Any]:
 
 
 def _read(*paths: Any) -> list[dict[str, Any]]:
-    """By TensorFlow, in the types of the manifest."""
+    """Reads files with TensorFlow, in the types of the manifest."""
     wanted = {
         "age": tf.io.FixedLenFeature([], tf.float32),
         "city": tf.io.FixedLenFeature([], tf.string),
@@ -146,7 +147,7 @@ def check_shards_get_rows_in_turn(folder: pathlib.Path) -> None:
 
 
 class Frame:
-    """What of a pandas DataFrame is used; this environment has no pandas."""
+    """The part of a pandas DataFrame that is used; this environment has no pandas."""
 
     iloc = None
 
@@ -165,7 +166,7 @@ class Frame:
 
 
 def check_a_frame(folder: pathlib.Path) -> None:
-    """Alone, and as the inputs of a tuple."""
+    """Writes a frame alone, and as the inputs of a tuple."""
     export, columns = _export(folder), _columns()
     muster.keras.write(Frame(columns), export, folder / "alone")
     _same(_read(folder / "alone"), columns)
@@ -192,7 +193,8 @@ def check_ragged_tensors_of_a_dataset(folder: pathlib.Path) -> None:
 
 
 def check_a_tuple_as_fit_takes_it(folder: pathlib.Path) -> None:
-    """Inputs by their names or in a list, labels [rows, 1], no weights; class_weight multiplies."""
+    """Inputs come by name or in a list, labels are [rows, 1], there are no weights; class_weight
+    multiplies."""
     export, columns = _export(folder, key=None), _columns()
     inputs = [columns[name] for name in ("age", "city", "seen", "tags", "picture")]
     by_name = dict(zip(("age", "city", "seen", "tags", "face"), inputs))
@@ -209,7 +211,7 @@ def check_a_tuple_as_fit_takes_it(folder: pathlib.Path) -> None:
 
 
 def check_labels_that_binary_crossentropy_does_not_know(folder: pathlib.Path) -> None:
-    """One warning of a file, of whatever row; labels between 0 and 1 are labels."""
+    """There is one warning per file, whatever the row; labels between 0 and 1 are accepted."""
     export, columns = _export(folder), _columns()
     columns["clicked"] = np.linspace(0, 1, ROWS)
     with warnings.catch_warnings(record=True) as caught:
@@ -224,7 +226,8 @@ def check_labels_that_binary_crossentropy_does_not_know(folder: pathlib.Path) ->
 
 
 def check_class_weights_train_as_keras_fit_has_them(folder: pathlib.Path) -> None:
-    """One full batch and SGD: a step of `fit(class_weight=...)` and of Muster move alike."""
+    """With one full batch and SGD, a step of `fit(class_weight=...)` and of Muster give the same
+    weights."""
     X = np.random.default_rng(3).normal(size=(ROWS, 4)).astype(np.float32)
     y = (np.arange(ROWS) % 4 == 0).astype(np.int64)
     model = keras.Sequential([keras.Input((4,), name="x"), keras.layers.Dense(1, "sigmoid")])

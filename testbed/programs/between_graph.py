@@ -1,5 +1,5 @@
-"""Between-graph replication as in TensorFlow 1: each worker has its own graph, variables lie on the
-parameter servers. A line is fitted: y = 3 x + 1."""
+"""Between-graph replication as in TensorFlow 1: each worker has its own graph, and variables are on
+the parameter servers. It fits a line: y = 3 x + 1."""
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -33,7 +33,7 @@ def main(_):
     place = f"/job:worker/task:{FLAGS.task_index}"
     with tf.device(tf.train.replica_device_setter(worker_device=place, cluster=cluster)):
         loss, train = fit()
-    # Without filters a worker waits for all the others, and at its end for those that have left.
+    # Without filters a worker waits for all others, and at the end also for those that have left.
     config = tf.ConfigProto(device_filters=["/job:ps", place])
     last = 0.0
     with tf.train.MonitoredTrainingSession(

@@ -1,4 +1,4 @@
-"""Made-up clicks and a wide & deep model of tf.estimator for them."""
+"""Random clicks, and a wide & deep model of tf.estimator for them."""
 
 import numpy as np
 import tensorflow as tf
@@ -35,7 +35,7 @@ def wide_deep(config: tf.estimator.RunConfig) -> tf.estimator.Estimator:
 
 
 class GateHook(tf.estimator.SessionRunHook):
-    """Each task of the training waits before it takes the step after `at`."""
+    """Makes each task of the training wait before it takes the step after `at`."""
 
     def __init__(self, path: str, at: int):
         self.gate = Gate(path, at)

@@ -1,4 +1,4 @@
-"""Trains on a cluster that stands already; argument: a file like {"cluster": {"worker": [...]}}."""
+"""Trains on a running cluster; the argument is a file such as {"cluster": {"worker": [...]}}."""
 
 import json
 import pathlib

@@ -1,5 +1,5 @@
-"""An Estimator program of a cluster given by flags: it makes TF_CONFIG itself, as scripts of old
-did. The first of the worker hosts is the chief."""
+"""An Estimator program whose cluster is given by flags: it makes TF_CONFIG itself, as older scripts
+do. The first worker host is the chief."""
 
 import argparse
 import json

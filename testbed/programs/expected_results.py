@@ -1,5 +1,5 @@
-"""What Python's TensorFlow makes of an exported model and a batch, with whole tables and muster's
-seeds. Run by the current TensorFlow."""
+"""Computes with Python's TensorFlow the results of an exported model for a batch, with whole tables
+and muster's seeds. Run by the current TensorFlow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def _spread(x: int) -> int:
 
 
 def muster_seed(seed: int, step: int, variable: int, replica: int = 0) -> list[int]:
-    """What the engine feeds a seed: the first number of a stream of src/muster/base/random.h."""
+    """Returns the value that the engine feeds as a seed: the first number of a stream of
+    src/muster/base/random.h."""
     key = _spread(_spread(seed) ^ (_DROPOUT << 32 | replica << 12 | variable))
     keys = [key & _WORD, key >> 32]
     counter = [0, 0, step & _WORD, step >> 32]
@@ -37,7 +38,7 @@ def muster_seed(seed: int, step: int, variable: int, replica: int = 0) -> list[i
 
 
 class Expected:
-    """The functions of an export, called as a trainer that has whole tables would."""
+    """Calls the functions of an export as a trainer with whole tables would."""
 
     def __init__(self, export: pathlib.Path) -> None:
         self.manifest = json.loads((export / "model.json").read_text(encoding="utf-8"))
@@ -88,7 +89,8 @@ def save_bundle(prefix: pathlib.Path, tensors: dict[str, Any]) -> None:
 
 
 def save_batches(folder: pathlib.Path, batches: list[dict[str, Any]], seed: int = 7) -> None:
-    """The bundle FOLDER/batches: batches, and what FOLDER/export makes of each in its step."""
+    """Writes the bundle FOLDER/batches: the batches, and the results of FOLDER/export's step for
+    each."""
     expected = Expected(folder / "export")
     tensors: dict[str, Any] = {}
     for n, batch in enumerate(batches):

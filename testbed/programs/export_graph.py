@@ -26,7 +26,7 @@ UNITS = [100, 75, 50, 25]
 
 
 class Model:
-    """Variables by name: kind, value. `forward` gives logits and the states' new values."""
+    """Variables by name: kind, value. `forward` returns logits and the states' new values."""
 
     def __init__(self, kind: str) -> None:
         small = kind != "wide_deep"
@@ -104,7 +104,8 @@ def placeholder(name: str, dtype: str, shape: list[int | None]) -> Any:
 
 
 class Graph:
-    """The functions of an export, whole tables or blocks of them, in the current graph."""
+    """Builds the functions of an export in the current graph, with whole tables or blocks of them.
+    """
 
     def __init__(self, model: Model) -> None:
         self.model = model

@@ -22,18 +22,18 @@ from expected_results import save_batches
 import muster.keras
 from testbed.exports import accepted
 
-LENGTH = 5  # of what may have any
+LENGTH = 5  # for any length
 
 
 def make_column(random: Any, about: dict[str, Any], rows: int) -> Any:
-    """Small numbers, which are in every table."""
+    """Returns small numbers, which are ids in every table."""
     shape = [rows, *(LENGTH if size is None else size for size in about["shape"])]
     if about["dtype"] == "string":
         return np.array(random.choice(["a", "b", "the cat"], shape), dtype=object)
     if about["dtype"].startswith("float"):
         return random.uniform(0, 1, shape).astype(about["dtype"])
     values = random.integers(0, 2, shape)
-    values[0] = 1 - values[1]  # they differ
+    values[0] = 1 - values[1]  # so that the two rows differ
     return values.astype(about["dtype"])
 
 

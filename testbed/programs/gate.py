@@ -1,4 +1,4 @@
-"""A program waits here, at a step of its training, for whoever wants to see it killed there."""
+"""Makes a program wait at a step of its training, so that a test can kill it there."""
 
 import os
 import time

@@ -1,7 +1,8 @@
-"""A WideDeepModel of Keras 2 becomes a model folder; what it predicts before and after an epoch.
+"""Converts a WideDeepModel of Keras 2 to a model folder, and writes its predictions before and
+after an epoch.
 
-    keras2_wide_deep.py convert FOLDER [SOURCE]    # SOURCE: with the article's model.py
-    keras2_wide_deep.py refuse                     # prints what is said of models that do not fit
+keras2_wide_deep.py convert FOLDER [SOURCE]    # SOURCE: with the article's model.py
+keras2_wide_deep.py refuse                     # prints the messages for models that do not fit
 
 FOLDER gets rows.tfrecord, model (the model folder), before.npy and after.npy.
 """
@@ -83,7 +84,7 @@ def wide_and_deep(
 
 
 def of_all_layers() -> Any:
-    """The article's columns, and every layer that fits."""
+    """Returns a model with the article's columns, and with every layer that fits."""
     age = fc.bucketized_column(fc.numeric_column("Age"), [10, 20, 40])
     sex = fc.categorical_column_with_vocabulary_list("Sex", ["male", "female"])
     ticket = fc.categorical_column_with_hash_bucket("Ticket", 10)

@@ -34,8 +34,8 @@ STEPS, BATCH = 20, 40
 
 
 def cnn(normalized: bool) -> tuple[Any, Any]:
-    """A convolution before a BatchNormalization has no bias: the gradient of one is nothing but
-    rounding, and Adam makes as much of it as of others."""
+    """A convolution before a BatchNormalization has no bias: its gradient would consist of rounding
+    errors, which Adam scales up to the size of other gradients."""
     normalization = [L.BatchNormalization(name="norm")] if normalized else []
     layers = [
         L.Input((12, 12, 1), name="x"),
@@ -77,7 +77,7 @@ def loss() -> Any:
 
 
 def data(name: str) -> tuple[Any, Any]:
-    """Rows that can be learned; of words texts of 1 to 9, filled up with 0."""
+    """Returns rows that can be learned; words are texts of 1 to 9 words, padded with 0."""
     random = np.random.default_rng(15)
     label = random.integers(0, 10, STEPS * BATCH)
     if name.startswith("cnn"):
@@ -102,7 +102,7 @@ def make(folder: pathlib.Path, name: str) -> None:
 
 
 class Stepper:
-    """A Keras model whose weights and slots are given and taken by the names in checkpoints."""
+    """A Keras model whose weights and slots are set and read by their names in checkpoints."""
 
     def __init__(self, folder: pathlib.Path, name: str) -> None:
         self.model, self.optimizer = MODELS[name]()

@@ -1,10 +1,12 @@
-"""Exports Keras models, writes their data as TFRecords, and trains them with Keras on the same batches.
+"""Exports Keras models, writes their data as TFRecords, and trains them with Keras on the same
+batches.
 
-    keras_trainings.py FOLDER [NAME...]     by the current TensorFlow, PYTHONPATH with the root and python/
+keras_trainings.py FOLDER [NAME...]     by the current TensorFlow, PYTHONPATH with the root and
+python/
 
-FOLDER/NAME/export, FOLDER/NAME/data.tfrecord (and the same in two halves of each batch, half-0.tfrecord
-and half-1.tfrecord), and what Keras made of it: FOLDER/NAME/trained.npz by the export's names of
-variables, FOLDER/NAME/evaluated.json and FOLDER/NAME/predicted.npy of the same data.
+Writes FOLDER/NAME/export, FOLDER/NAME/data.tfrecord (and the same in two halves of each batch,
+half-0.tfrecord and half-1.tfrecord), and Keras's results: FOLDER/NAME/trained.npz by the export's
+names of variables, and FOLDER/NAME/evaluated.json and FOLDER/NAME/predicted.npy for the same data.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from testbed.exports.accepted import WideDeep
 
 L, O = keras.layers, keras.optimizers
 STEPS, BATCH = 100, 40
-FIRST_ID = 10**12  # of the field `id`; `name` is another key of a row
+FIRST_ID = 10**12  # the first value of the field `id`; `name` is another key of a row
 
 
 def feature(values: Any) -> Any:
@@ -52,8 +54,8 @@ def write(path: pathlib.Path, columns: dict[str, Any], rows: Any) -> None:
 def train(folder: pathlib.Path, model: Any, optimizer: Callable[[], Any], loss: Any,
           columns: dict[str, Any], label: Any, metrics: list[str], inputs: Any = None,
           **options: Any) -> None:  # fmt: skip
-    """`columns` are the records' fields; `inputs` what the model takes and `target` the label's Field,
-    where they differ."""
+    """`columns` are the records' fields; `inputs` are the model's arguments and `target` is the
+    label's Field, if they differ."""
     folder.mkdir(parents=True)
     options["label"] = options.pop("target", "label")
     fields = options.pop("fields", None)
@@ -91,7 +93,7 @@ def train(folder: pathlib.Path, model: Any, optimizer: Callable[[], Any], loss: 
 
 def wide_deep(folder: pathlib.Path, optimizer: Callable[[], Any], normalized: bool = False,
               rows: int = 50) -> None:  # fmt: skip
-    """Of ids that repeat in a batch; `normalized`: with BatchNormalization and dropout."""
+    """With ids that repeat in a batch; `normalized`: with BatchNormalization and dropout."""
     random = np.random.default_rng(12)
     model = WideDeep(rows=rows, normalized=normalized)
     model(np.zeros((2, 4), np.int32))
@@ -118,7 +120,7 @@ def words(folder: pathlib.Path) -> None:
 
 
 def pictures(folder: pathlib.Path) -> None:
-    """PNG files of two shades, in records as they are."""
+    """PNG files of two shades, stored in records unchanged."""
     random = np.random.default_rng(14)
     label = random.integers(0, 2, STEPS * BATCH // 4)
     images = random.integers(0, 128, (len(label), 6, 5, 3)) + label[:, None, None, None] * 120
@@ -133,8 +135,8 @@ def pictures(folder: pathlib.Path) -> None:
 
 
 class Counting(keras.optimizers.Optimizer):
-    """One's own: steps along the gradient, by what it has squared so far, and counts its updates in
-    whole numbers."""
+    """A custom optimizer: steps along the gradient, by the sum of its squares, and counts its
+    updates in whole numbers."""
 
     def __init__(self, learning_rate: Any = 0.01, name: str = "counting", **options: Any) -> None:
         super().__init__(learning_rate=learning_rate, name=name, **options)
@@ -159,7 +161,7 @@ class Counting(keras.optimizers.Optimizer):
 
 
 class Waves(O.schedules.LearningRateSchedule):
-    """One's own: goes up and down."""
+    """A custom schedule that goes up and down."""
 
     def __call__(self, step: Any) -> Any:
         return 0.002 * (1.5 + tf.sin(tf.cast(step, tf.float32) / 7))
@@ -174,20 +176,20 @@ OPTIMIZERS = {
     "ftrl": lambda: O.Ftrl(0.05),
     "momentum": lambda: O.SGD(0.05, momentum=0.9),
     "rmsprop": lambda: O.RMSprop(0.001),
-    # Without a rule of muster's: as functions.
+    # Optimizers without a rule of muster's: exported as functions.
     "adadelta": lambda: O.Adadelta(0.5),
     "adamax": lambda: O.Adamax(O.schedules.CosineDecay(0.002, 80, 0.1), clipnorm=0.5),
     "amsgrad": lambda: O.Adam(0.001, amsgrad=True, weight_decay=0.01),
     "lion": lambda: O.Lion(0.0003),
     "nadam": lambda: O.Nadam(0.002, clipvalue=0.01),
     "own": lambda: Counting(0.05),
-    # With one.
+    # Optimizers with a rule.
     "own_schedule": lambda: O.Adam(Waves()),
 }
 
 
 def constrained(folder: pathlib.Path) -> None:
-    """Weights that are cut to a norm behind each update, an embedding's too."""
+    """Weights, also of an embedding, that are clipped to a norm after each update."""
     random = np.random.default_rng(15)
     layers = [L.Input((4,), dtype="int32", name="ids"),
               L.Embedding(12, 4, embeddings_constraint=keras.constraints.MaxNorm(0.06)), L.Flatten(),
@@ -201,8 +203,8 @@ def constrained(folder: pathlib.Path) -> None:
 
 
 class Recommender(keras.Model):
-    """Learns which item of the batch comes next, by its own compute_loss, and predicts the best of all
-    items: their table is looked up by inputs and labels, and read whole in prediction."""
+    """Learns with its own compute_loss which item of the batch comes next, and predicts the best of
+    all items: their table is looked up by inputs and labels, and in prediction read as a whole."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -224,7 +226,7 @@ class Recommender(keras.Model):
 
 
 def recommender(folder: pathlib.Path) -> None:
-    """25 steps, of which the last is of half a batch."""
+    """Takes 25 steps, the last one with half a batch."""
     random = np.random.default_rng(16)
     model = Recommender()
     model(np.zeros((2, 3), np.int32))
@@ -235,7 +237,7 @@ def recommender(folder: pathlib.Path) -> None:
 
 
 class Again(L.Layer):
-    """Adds how far its two inputs are apart."""
+    """Adds the distance of its two inputs to the loss."""
 
     def call(self, both: Any) -> Any:
         self.add_loss(keras.ops.mean(keras.ops.square(both[0] - both[1])))
@@ -243,7 +245,7 @@ class Again(L.Layer):
 
 
 def autoencoder(folder: pathlib.Path) -> None:
-    """No loss but what its layers and regularizers add, and no label."""
+    """Has no label, and only the losses of its layers and regularizers."""
     random = np.random.default_rng(17)
     x = L.Input((4,), name="x")
     code = L.Dense(2, activation="tanh", kernel_regularizer="l2")(x)

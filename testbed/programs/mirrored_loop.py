@@ -27,7 +27,7 @@ with strategy.scope():
     weights = tf.Variable(tf.zeros([FEATURES, 1]))
     step = tf.Variable(0, dtype=tf.int64)
 checkpoint = tf.train.Checkpoint(weights=weights, step=step)
-# All must take part in a save, and only the first worker's is kept.
+# All workers must take part in a save, but only the first worker's is kept.
 folder = flags.model_dir if index == 0 else os.path.join(flags.model_dir, f"worker-{index}")
 manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
 if latest := tf.train.latest_checkpoint(flags.model_dir):

@@ -1,5 +1,5 @@
-"""Softmax regression on digits, as TFJob's first samples had it: MASTER, WORKER and PS read their
-place from TF_CONFIG, and make the servers themselves. The digits are made up."""
+"""Softmax regression on digits, as in TFJob's first samples: MASTER, WORKER and PS read their place
+from TF_CONFIG, and start the servers themselves. The digits are random."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ if kind == "ps":
 
 
 def digits(seed):
-    """A batch of images, each its digit's own pattern under noise, and what they show."""
+    """Returns a batch of images, each with its digit's pattern and noise, and their digits."""
     random = np.random.default_rng(seed)
     shown = random.integers(0, DIGITS, BATCH)
     patterns = np.random.default_rng(0).random((DIGITS, PIXELS))
@@ -56,7 +56,8 @@ with tf.train.MonitoredTrainingSession(
         taken += 1
 print(f"{kind} {index} is done after {taken} of the steps", flush=True)
 if kind == "master":
-    # Of what all of them learnt, however the steps fell to each: a batch that nobody trained on.
+    # Checks what all of them have learnt, however steps were distributed: a batch that no task
+    # trained on.
     batch, shown = digits([flags.max_steps, flags.max_steps])
     weights = tf.train.load_checkpoint(flags.log_dir).get_tensor("weights")
     print(f"accuracy {np.mean((batch @ weights).argmax(1) == shown):.2f}", flush=True)

@@ -1,10 +1,10 @@
-"""A tf.estimator program over Muster, each task of whose cluster writes what it got into OUT.
+"""A tf.estimator program with Muster; each task of its cluster writes its results into OUT.
 
-    muster_estimator.py MODEL_DIR OUT train [max_steps=N] [epochs=N] [input=dealt] [die=TASK]
-    muster_estimator.py MODEL_DIR OUT predict [input=dealt]
+muster_estimator.py MODEL_DIR OUT train [max_steps=N] [epochs=N] [input=dealt] [die=TASK]
+muster_estimator.py MODEL_DIR OUT predict [input=dealt]
 
-The tasks have the same rows, unless the input function deals them. The first start of TASK dies
-when its input has given ten batches.
+The tasks have the same rows, unless the input function distributes them. The first start of TASK
+dies when its input has given ten batches.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""Trains a model with tables by Keras's optimizers, for those who do the same without Keras:
-FOLDER/NAME/export, and 100 steps as batches of 40 rows (`whole`) or, in their order, of 24 and 16
-(`halves`), with the weights after them (`expected`, by the export's names).
+"""Trains a model with tables by Keras's optimizers, for comparison with the same training without
+Keras: FOLDER/NAME/export, and 100 steps with batches of 40 rows (`whole`) or, in order, of 24 and
+16 (`halves`), with the weights after them (`expected`, by the export's names).
 
-    train_keras.py FOLDER          run by the current TensorFlow, PYTHONPATH with the root and python/
+train_keras.py FOLDER          run by the current TensorFlow, PYTHONPATH with the root and python/
 """
 
 from __future__ import annotations

@@ -48,6 +48,6 @@ def make(spec: Spec) -> base_head.Head:
 
 
 def labels_for(spec: Spec, labels: tf.Tensor) -> tf.Tensor:
-    """Labels of a table in the type that the head takes."""
+    """Returns a table's labels in the type that the head takes."""
     kind = head_of(spec)["kind"]
     return tf.cast(labels, tf.int64) if kind in ("multi_class", "multi_label") else labels

@@ -1,4 +1,4 @@
-"""Columns of lists in the twin: their tensors, sequences pooled, tables that columns share."""
+"""Columns of lists in the twin: their tensors, pooled sequences, and tables that columns share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _is_fixed(spec: Spec, name: str) -> bool:
 
 
 def to_tensor(spec: Spec, name: str, values: np.ndarray) -> tf.Tensor | tf.SparseTensor:
-    """An input of some rows as an input_fn gives it."""
+    """Returns an input of some rows as an input_fn would."""
     field = spec["inputs"][name]
     if field.get("list") != "true":
         return tf.constant(values)
@@ -58,10 +58,11 @@ def _sequence_categorical(spec: Spec, name: str):
 
 
 def pooled(steps: tf.Tensor, lengths: tf.Tensor, pooling: str) -> tf.Tensor:
-    """[batch, T, width] steps, of which a row has `lengths`, to [batch, width]; none: zeros.
+    """Pools steps [batch, T, width], of which a row has `lengths`, to [batch, width]; without steps
+    zeros.
 
     mean is GlobalAveragePooling1D under the mask of the lengths, max is reduce_max of the steps
-    under it, last is what an RNN's output is taken at.
+    under it, last is the step at which an RNN's output is taken.
     """
     mask = tf.sequence_mask(lengths, tf.shape(steps)[1])[:, :, tf.newaxis]
     some = tf.cast(lengths > 0, tf.float32)[:, tf.newaxis]
@@ -103,7 +104,7 @@ class PooledSequence(tf.keras.layers.Layer):
 
 
 class SharedEmbedding(tf.keras.layers.Layer):
-    """What tf.feature_column.shared_embeddings computes, which TensorFlow 2 has in graphs only."""
+    """Computes tf.feature_column.shared_embeddings, which TensorFlow 2 only has in graphs."""
 
     def __init__(self, spec: Spec, name: str, tables: dict[str, tf.Variable]):
         super().__init__()

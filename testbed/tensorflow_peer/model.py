@@ -1,7 +1,7 @@
-"""A model file as a Keras model over TensorFlow's own feature columns.
+"""A model file as a Keras model of TensorFlow's own feature columns.
 
 Every number comes from TensorFlow: feature columns, layers, gradients, optimizers. Parity tests
-give it and muster the same weights and rows and compare what comes out.
+give this model and muster the same weights and rows and compare the results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ fc = tf.feature_column
 
 
 def default_optimizer(model: Spec, group: str) -> tuple[str, float]:
-    """What tf.estimator's canned model of this kind trains a part with."""
+    """Returns the optimizer with which tf.estimator's canned model of this kind trains a part."""
     both = model["type"] == "wide_deep"
     if group == "baseline":
         return "ftrl", 0.3
@@ -59,7 +59,7 @@ def optimizer(
 
 
 class TwinModel(tf.keras.Model):
-    """Gives logits [batch, n]. `named` maps muster's variable names to (variable, group)."""
+    """Computes logits [batch, n]. `named` maps muster's variable names to (variable, group)."""
 
     def __init__(self, spec: Spec):
         super().__init__()
@@ -75,8 +75,9 @@ class TwinModel(tf.keras.Model):
             self.baseline_bias = tf.Variable(tf.zeros([self.width]), name="baseline_bias")
         if self.linear_spec:
             self._build_linear()
-        self.tables: dict[str, tf.Variable] = {}  # shared ones
-        self.column_layers: dict[str, tf.keras.layers.Layer] = {}  # of the fm and dnn parts, by column
+        self.tables: dict[str, tf.Variable] = {}  # shared tables
+        # by column of the fm and dnn parts
+        self.column_layers: dict[str, tf.keras.layers.Layer] = {}
         if self.fm_spec:
             self._build_fm()
         if self.dnn_spec:
@@ -93,7 +94,7 @@ class TwinModel(tf.keras.Model):
             column = feature_column(self.spec, name)
             if any(kind in self.spec["columns"][name] for kind in ("numeric", "indicator")):
                 self.linear_dense[name] = tf.keras.layers.Dense(self.width, use_bias=False)
-            else:  # a weight an id and logit: an embedding, summed
+            else:  # a weight for each id and logit is an embedding, summed
                 column = fc.embedding_column(
                     column, self.width, combiner="sum", initializer=tf.zeros_initializer()
                 )
@@ -105,14 +106,14 @@ class TwinModel(tf.keras.Model):
         self.column_layers |= {name: self._dnn_input(name) for name in names}
         columns = [self.spec["columns"][name] for name in names]
         dimension = next(int(column["dimension"]) for column in columns if "embedding" in column)
-        self.fm_vectors = {  # of columns that are no embeddings
+        self.fm_vectors = {  # of columns that are not embeddings
             name: tf.keras.layers.Dense(dimension, use_bias=False)
             for name, column in zip(names, columns)
             if "embedding" not in column
         }
 
     def _pairs(self, features: dict[str, tf.Tensor]) -> tf.Tensor:
-        """The sum over pairs of columns, from the products of all pairs."""
+        """Returns the sum over pairs of columns, from the products of all pairs."""
         vectors = []
         for name in self.fm_spec["columns"]:
             x = self.column_layers[name](features)
@@ -146,7 +147,7 @@ class TwinModel(tf.keras.Model):
 
     def _build_cross(self) -> None:
         cross = self.cross_spec
-        self.crosses = []  # of each layer: what W x is computed by, in turn
+        self.crosses = []  # for each layer, the layers that compute W x in turn
         width = sum(self._width(name) for name in self.dnn_spec["columns"])
         for _ in range(int(cross.get("layers", 3))):
             layers = [tf.keras.layers.Dense(width)]
@@ -206,7 +207,7 @@ class TwinModel(tf.keras.Model):
         return x
 
     def table_loss(self) -> tf.Tensor:
-        """What Keras's embeddings_regularizer adds for each table of the dnn part."""
+        """Returns what Keras's embeddings_regularizer adds for each table of the dnn part."""
         dnn = self.dnn_spec or {}
         regularizer = tf.keras.regularizers.L1L2(
             float(dnn.get("embedding_l1", 0)), float(dnn.get("embedding_l2", 0))
@@ -219,7 +220,7 @@ class TwinModel(tf.keras.Model):
         return tf.add_n([tf.constant(0.0), *map(regularizer, tables)])
 
     def named(self) -> dict[str, tuple[tf.Variable, str]]:
-        """muster's name -> (variable, its part's name or "state"); after a first call."""
+        """Returns muster's name -> (variable, its part's name or "state"); needs a first call."""
         out: dict[str, tuple[tf.Variable, str]] = {}
 
         def norm(layer: tf.keras.layers.BatchNormalization, name: str) -> None:
@@ -280,7 +281,7 @@ def batches(
 
 
 def make_step(model: TwinModel) -> Callable[[dict[str, tf.Tensor], tf.Tensor], tf.Tensor]:
-    """One training step that returns the loss of its batch before the update."""
+    """Returns a training step, which returns the loss of its batch before the update."""
     parts = {
         "dnn": model.dnn_spec, "linear": model.linear_spec, "fm": model.fm_spec,
         "baseline": model.spec["model"],
@@ -315,12 +316,12 @@ def logits_of(model: TwinModel, table: Table, size: int = 4096) -> np.ndarray:
 
 
 def predict(model: TwinModel, table: Table, size: int = 4096) -> np.ndarray:
-    """Probabilities of a binary model."""
+    """Returns the probabilities of a binary model."""
     return 1 / (1 + np.exp(-logits_of(model, table, size)[:, 0].astype(np.float64)))
 
 
 def evaluate(model: TwinModel, table: Table, size: int) -> dict[str, float]:
-    """The metrics of tf.estimator's head, and "loss", the mean over batches."""
+    """Returns the metrics of tf.estimator's head, and "loss", the mean over batches."""
     metrics = model.head.metrics()
     losses = []
     for features, labels in batches(table, model.spec, size):
@@ -339,7 +340,7 @@ _SLOT_FOLDER = {"ftrl": "Ftrl", "adagrad": "Adagrad", "adam": "Adam"}
 
 
 def save_for_muster(model: TwinModel, model_dir: pathlib.Path) -> None:
-    """The model's weights and fresh optimizer slots as muster's checkpoint at step 0."""
+    """Writes the model's weights and fresh optimizer slots as muster's checkpoint at step 0."""
     values = {}
     for name, (variable, group) in model.named().items():
         values[name] = (variable.numpy(), group)
@@ -349,7 +350,8 @@ def save_for_muster(model: TwinModel, model_dir: pathlib.Path) -> None:
 def save_values(
     spec: Spec, values: dict[str, tuple[np.ndarray, str]], model_dir: pathlib.Path
 ) -> None:
-    """Weights by muster's names, each with its group, and fresh slots as a checkpoint at step 0."""
+    """Writes weights by muster's names, each with its group, and fresh slots as a checkpoint at
+    step 0."""
     model_dir.mkdir(parents=True, exist_ok=True)
     tensors: dict[str, np.ndarray] = {"global_step": np.int64(0)}
     for name, (value, group) in values.items():

@@ -16,7 +16,7 @@ _DTYPES = {"int": np.int64, "float": np.float32, "string": object}
 
 
 def load(path: str | pathlib.Path) -> Spec:
-    """The YAML as it stands, with every input in its long form."""
+    """Returns the YAML unchanged, except that every input is in its long form."""
     spec = yaml.load(pathlib.Path(path).read_text(), Loader=yaml.BaseLoader)
     for name, value in spec["inputs"].items():
         if isinstance(value, str):
@@ -27,7 +27,7 @@ def load(path: str | pathlib.Path) -> Spec:
 
 
 def head_of(spec: Spec) -> Spec:
-    """{kind, width: logits a row, loss: of a regression head}."""
+    """Returns {kind, width: logits per row, loss: of a regression head}."""
     given = spec.get("head", "binary")
     kind, options = (given, {}) if isinstance(given, str) else next(iter(given.items()))
     if isinstance(options, str):
@@ -42,7 +42,7 @@ def head_of(spec: Spec) -> Spec:
 
 
 def _label(spec: Spec, rows: list[dict[str, str]]) -> np.ndarray:
-    """[rows] floats, or [rows, n] for a head that learns several numbers."""
+    """Returns [rows] floats, or [rows, n] for a head that learns several numbers."""
     label = spec["label"]
     field = spec["inputs"][label["input"]]
     words = label.get("words", [])
@@ -75,7 +75,8 @@ def _cell(text: str, field: Spec) -> Any:
 
 
 def read_csv(spec: Spec, path: str | pathlib.Path) -> Table:
-    """The spec's inputs as arrays, of lists for list inputs; the label as floats under the key ""."""
+    """Returns the spec's inputs as arrays (of lists for list inputs), and the label as floats under
+    the key ""."""
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     table: Table = {"": _label(spec, rows)}
@@ -92,7 +93,7 @@ def read_csv(spec: Spec, path: str | pathlib.Path) -> Table:
 
 
 def split_csv(path: str | pathlib.Path, train: pathlib.Path, test: pathlib.Path) -> None:
-    """The split of the reference results: data row i is a test row if i % 5 == 4."""
+    """Splits as the reference results: data row i is a test row if i % 5 == 4."""
     with open(path, newline="", encoding="utf-8") as file:
         header, *rows = list(csv.reader(file))
     for out, keep in ((train, lambda i: i % 5 != 4), (test, lambda i: i % 5 == 4)):

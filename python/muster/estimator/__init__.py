@@ -1,8 +1,8 @@
-"""`tf.estimator` over the muster program: the same words, arguments and results.
+"""`tf.estimator` on top of the muster program, with the same names, arguments and results.
 
     from muster import estimator, feature_column
 
-docs/python.md says what is here, what differs, and what to use instead of what is not.
+docs/python.md says what exists, what differs, and what replaces the rest.
 """
 
 from __future__ import annotations
@@ -109,5 +109,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Names what tf.estimator has and this module does not, and what to use instead."""
+    """Raises AttributeError; for names that only tf.estimator has, it says what to use instead."""
     refuse("muster.estimator", name)

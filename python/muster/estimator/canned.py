@@ -149,7 +149,7 @@ class DNNLinearCombinedRegressor(Estimator):
 
 
 class BaselineClassifier(Estimator):
-    """Learns how often each class comes, and nothing else."""
+    """Learns only how frequent each class is."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class BaselineClassifier(Estimator):
 
 
 class BaselineRegressor(Estimator):
-    """Learns the labels' mean, and nothing else."""
+    """Learns only the mean of the labels."""
 
     def __init__(
         self,

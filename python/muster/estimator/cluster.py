@@ -17,7 +17,8 @@ CHIEF, MASTER, WORKER, PS, EVALUATOR = "chief", "master", "worker", "ps", "evalu
 
 
 class ClusterSpec:
-    """What programs ask of tf.train.ClusterSpec: names of jobs, addresses of their tasks."""
+    """The part of tf.train.ClusterSpec that programs use: names of jobs, addresses of their tasks.
+    """
 
     def __init__(self, cluster: Mapping[str, Sequence[str]]) -> None:
         self._tasks = {name: list(tasks) for name, tasks in cluster.items()}
@@ -54,7 +55,7 @@ class ClusterSpec:
 
 @dataclass(frozen=True)
 class Task:
-    """This process. Without a cluster it is a worker by itself."""
+    """This process's task. Without a cluster it is a single worker."""
 
     type: str = WORKER
     index: int = 0
@@ -63,7 +64,7 @@ class Task:
     service: Optional[Mapping[str, Any]] = None
     master: str = ""
     evaluation_master: str = ""
-    in_cluster: bool = False  # the evaluator too, whose `cluster` is empty
+    in_cluster: bool = False  # true for the evaluator too, whose `cluster` is empty
 
     @property
     def is_chief(self) -> bool:
@@ -75,7 +76,7 @@ class Task:
 
     @property
     def workers(self) -> int:
-        """The tasks that train, the chief included."""
+        """The number of tasks that train, including the chief."""
         if not self.in_cluster:
             return 1
         tasks = self.cluster.as_dict()
@@ -108,9 +109,10 @@ class Task:
         return before + self.index
 
     def has_evaluator(self) -> bool:
-        """Whether a task of the job evaluates, which TF_CONFIG tells the others by chance only.
+        """Whether a task of the job evaluates.
 
-        `muster run` says it by MUSTER_EVALUATOR.
+        The TF_CONFIG of other tasks need not list the evaluator; `muster run` sets
+        MUSTER_EVALUATOR.
         """
         if self.type == EVALUATOR or EVALUATOR in self.cluster.jobs:
             return True
@@ -118,7 +120,7 @@ class Task:
 
 
 def task_of_environment() -> Task:
-    """Raises ValueError (TypeError for a service) where tf.estimator does, as it does."""
+    """Raises ValueError (TypeError for a service) for what tf.estimator refuses."""
     settings = _settings()
     service = settings.get("service")
     if service is not None and not isinstance(service, dict):

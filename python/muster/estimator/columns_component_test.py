@@ -18,14 +18,14 @@ ROWS, BATCH = 128, 16
 WORDS = ["red", "green", "blue", "cyan"]
 Ragged = collections.namedtuple("Ragged", "values row_splits")
 
-# The features in a model file; lists are ragged in Python, but for pixels, which is an array.
+# The features in a model file. Lists are ragged in Python, except pixels, which are an array.
 INPUTS = {
     "tags": {"type": "string", "list": True},
-    "scores": {"type": "float", "list": True},  # one for each tag
+    "scores": {"type": "float", "list": True},  # one score for each tag
     "clicks": {"type": "string", "list": True},
     "shown": "string",
-    "pixels": {"type": "float", "list": True},  # always 3
-    "track": {"type": "float", "list": True},  # pairs
+    "pixels": {"type": "float", "list": True},  # always 3 values
+    "track": {"type": "float", "list": True},  # pairs of numbers
     "y": "int",
 }
 
@@ -89,7 +89,7 @@ SCORED = fc.weighted_categorical_column(TAG, "scores")
 PIXELS = fc.numeric_column("pixels", shape=(3,), normalizer_fn=lambda x: (x - 0.5) / 2)
 TAG_ENTRY = {"vocabulary": "tags", "words": WORDS, "oov_buckets": 2}
 
-# NAME: (features, linear columns, dnn columns), (columns, linear, dnn) of the model file.
+# NAME: (features, linear columns, dnn columns), then (columns, linear, dnn) of the model file.
 CASES = {
     "weighted": (
         (["tags", "scores"], [SCORED],

@@ -1,4 +1,4 @@
-"""Estimator: train, evaluate, predict, export, each a run of the `muster` program."""
+"""Estimator: each of train, evaluate, predict and export is a run of the `muster` program."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ from muster.model_file import SampleInput
 logger = logging.getLogger("muster")
 
 _STREAM = "-"
-_LABEL = re.compile(r'^label: \{input: ("(?:[^"\\]|\\.)*")', re.MULTILINE)  # of model.yaml
+_LABEL = re.compile(r'^label: \{input: ("(?:[^"\\]|\\.)*")', re.MULTILINE)  # in model.yaml
 _FILES_BY_SEVERAL = (
     "predict: files are dealt to several tasks by 'muster predict --workers N', which writes a part "
     "a task; an input function of batches is dealt here"
 )
-_ROW_KEY = "row"  # what `muster predict` calls the number of a row
+_ROW_KEY = "row"  # the key of a row's number in `muster predict`
 
 
 class Estimator:
-    """Base of the canned estimators. A program's own model_fn is refused (absent.MODEL_FN).
+    """Base of the canned estimators. A custom model_fn is refused (absent.MODEL_FN).
 
     MODEL_DIR holds checkpoints, events and exports in TensorFlow's formats. One thread at a time.
     """
@@ -86,7 +86,7 @@ class Estimator:
         return dict(self._params)
 
     def serving_features(self) -> List[str]:
-        """Returns the features from which predictions are made."""
+        """Returns the features that predictions need."""
         return self._model.serving_features()
 
     def latest_checkpoint(self) -> Optional[str]:
@@ -98,7 +98,7 @@ class Estimator:
         return None if found is None else os.path.join(self._model_dir, found.group(1))
 
     def eval_dir(self, name: Optional[str] = None) -> str:
-        """Returns the folder in which evaluations of that name write their events."""
+        """Returns the folder of the event files of evaluations with this name."""
         return os.path.join(self._model_dir, f"eval_{name}" if name else "eval")
 
     def get_variable_names(self) -> List[str]:
@@ -120,7 +120,7 @@ class Estimator:
         max_steps: Optional[int] = None,
         saving_listeners: Any = None,
     ) -> Estimator:
-        """Trains until the input ends or for so many steps; a second call continues."""
+        """Trains until the input ends, or for `steps` steps. A second call continues."""
         asked = ask(hooks, self._model_dir, self._global_step())
         calls = HookCalls(
             {"train": asked.own}, [*asked.listeners, *checked_listeners(saving_listeners)]
@@ -141,7 +141,7 @@ class Estimator:
         checkpoint_path: Optional[str] = None,
         name: Optional[str] = None,
     ) -> Dict[str, Any]:
-        """Returns a checkpoint's (the newest's) metrics by TensorFlow's names, and global_step."""
+        """Returns a checkpoint's (the newest's) metrics with TensorFlow's names, and global_step."""
         calls = HookCalls({"eval": own_hooks(hooks, "evaluate")})
         if steps is not None and steps <= 0:
             raise ValueError(f"Must specify steps > 0, given: {steps}")
@@ -173,10 +173,10 @@ class Estimator:
         checkpoint_path: Optional[str] = None,
         yield_single_examples: bool = True,
     ) -> Iterator[Dict[str, Any]]:
-        """Yields a dict of arrays a row, or a batch without `yield_single_examples`.
+        """Yields a dict of arrays for each row, or for each batch without `yield_single_examples`.
 
-        In a cluster chief and workers have a batch each in turn, unless the input function deals
-        them itself, which it says by an argument `input_context`.
+        In a cluster the batches are distributed in turn among chief and workers, unless the input
+        function takes an argument `input_context` and distributes the data itself.
         """
         calls = HookCalls({"predict": own_hooks(hooks, "predict")})
         flags = self._check_trained(checkpoint_path)
@@ -221,7 +221,7 @@ class Estimator:
         checkpoint_path: Optional[str] = None,
         experimental_mode: str = ModeKeys.PREDICT,
     ) -> bytes:
-        """Writes EXPORT_DIR_BASE/<seconds since 1970> and returns its path, in bytes."""
+        """Writes EXPORT_DIR_BASE/<seconds since 1970> and returns its path, as bytes."""
         finishing = Finishing(assets_extra, as_text)
         if experimental_mode != ModeKeys.PREDICT:
             raise ValueError(f"experimental_mode {experimental_mode}: only 'infer' is exported")
@@ -247,10 +247,10 @@ class Estimator:
         more_flags: Callable[[pathlib.Path, str], List[object]],
         seen: Optional[Callable[[binary.Event], None]] = None,
     ) -> List[binary.Event]:
-        """Trains up to `last_step`, as hooks `asked`, and returns the program's events.
+        """Trains up to `last_step`, as the hooks `asked`, and returns the program's events.
 
-        `more_flags` is given a temporary folder that lives as long as the program runs, and the
-        name of the label. In a cluster this is the task's part in it: a replica, or a server.
+        more_flags: called with a temporary folder that exists while the program runs, and the name
+        of the label. In a cluster this runs only this task's part: a replica or a server.
         """
         task = self._config.task
         returned = self._call(input_fn, ModeKeys.TRAIN)
@@ -269,7 +269,8 @@ class Estimator:
                 sample, feed = batches.sample(), self._feed(batches, label, self._limit(last_step))
                 label_ids = self._model.head.multi_label and batches.labels_are_ids()
                 command += ["--train", _STREAM]
-                if not task.trains:  # a server, an evaluator: it was for the model's sake
+                # a server or an evaluator reads the input only for the model's sake
+                if not task.trains:
                     batches.close()
                     feed = None
             self._model.write(folder, sample, label, label_ids)
@@ -282,7 +283,7 @@ class Estimator:
                 return binary.run(command, feed, calls, seen)
 
     def _limit(self, last_step: Optional[int]) -> Optional[int]:
-        """Returns how many batches a training takes; in a cluster that is not known."""
+        """Returns how many batches a training needs; None in a cluster, where that is not known."""
         if last_step is None or self._config.task.in_cluster:
             return None
         return max(0, last_step - self._global_step())
@@ -298,7 +299,7 @@ class Estimator:
     def _evaluation_data(
         self, input_fn: Any, steps: Optional[int], folder: pathlib.Path, label: str
     ) -> List[object]:
-        """Flags for evaluations during a training; batches are kept in a file of FOLDER."""
+        """Returns flags for evaluations during a training; FOLDER has a file with their batches."""
         returned = self._call(input_fn, ModeKeys.EVAL)
         flags: List[object] = [] if steps is None else ["--eval-steps", steps]
         if isinstance(returned, FilesInput):
@@ -382,7 +383,7 @@ class Estimator:
         return int(latest.rsplit("-", 1)[1]) if latest else 0
 
     def _check_trained(self, checkpoint_path: Any = None) -> List[object]:
-        """Returns the flags for the checkpoint to use; without any it is the newest."""
+        """Returns the flags for the checkpoint to use; no flags mean the newest one."""
         if checkpoint_path is None:
             if self.latest_checkpoint() is None:
                 raise ValueError(f"Could not find trained model in model_dir: {self._model_dir}.")

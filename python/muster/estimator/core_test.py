@@ -1,4 +1,4 @@
-"""Estimators end to end, over the program that MUSTER_BINARY names; no TensorFlow."""
+"""Tests estimators end to end, with the program that MUSTER_BINARY names; without TensorFlow."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def columns() -> tuple:
 
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):
-    """Where temporary files go; nothing may be left there."""
+    """Returns the folder for temporary files, in which nothing may be left."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
@@ -134,7 +134,7 @@ def test_every_form_of_input_trains_the_same_model(tmp_path, temporary) -> None:
 
 
 def test_values_of_several_dimensions(tmp_path) -> None:
-    """As images in their own shape, in rows of batches and one by one."""
+    """For example images in their own shape, as rows of batches and one by one."""
     images = np.arange(8 * 28 * 28, dtype=np.float32).reshape(8, 28, 28) / 6272
     pixels = feature_column.numeric_column("image", shape=[28, 28])
     flat = feature_column.numeric_column("image", shape=784)
@@ -315,7 +315,7 @@ def test_train_and_evaluate(form, tmp_path, temporary) -> None:
     )
     assert metrics["global_step"] == 50
     again = model.evaluate(held_out)
-    del metrics["loss"], again["loss"]  # a mean over batches, whose sizes differ
+    del metrics["loss"], again["loss"]  # they are means over batches, whose sizes differ
     assert metrics == {name: pytest.approx(value, rel=1e-6) for name, value in again.items()}
     for name, exported, kept in zip(("last", "all"), exports, (1, 3)):
         assert exported is not None and exported.decode().startswith(str(folder / "export" / name))

@@ -1,4 +1,4 @@
-"""What tf.estimator refuses is refused here by the same type of error and the same words."""
+"""What tf.estimator refuses is refused with the same type of error and the same words."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def refused(make, est, monkeypatch):
     with pytest.raises((ValueError, TypeError)) as caught:
         make(est, monkeypatch)
     words = re.sub(r"<.*>", "<object>", str(caught.value)).replace("`tf.", "`muster.")
-    words = words.replace("must be a positive", "must be positive")  # in one class of two
+    words = words.replace("must be a positive", "must be positive")  # in one of two classes
     return caught.type, words.strip().rstrip(".")
 
 

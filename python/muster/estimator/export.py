@@ -1,8 +1,8 @@
-"""`tf.estimator.export`: what an exported model is fed with.
+"""`tf.estimator.export`: the inputs of an exported model.
 
-A SavedModel of Muster always takes both: parsed features (signature `serving_default`) and
-serialised tf.Examples (`predict`, `classification`, `regression`). A receiver, made here or by the
-program with TensorFlow, says which features it means to serve, and is checked against the model's.
+Muster's SavedModels always accept both parsed features (signature `serving_default`) and serialised
+tf.Examples (`predict`, `classification`, `regression`). A receiver, made here or by the program
+with TensorFlow, only says which features it will serve; these are checked against the model's.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _ReceiverFn:
 def build_parsing_serving_input_receiver_fn(
     feature_spec: Mapping[str, Any], default_batch_size: Optional[int] = None
 ) -> Callable[[], ServingInputReceiver]:
-    """`feature_spec`: of feature_column.make_parse_example_spec."""
+    """`feature_spec` comes from feature_column.make_parse_example_spec."""
     _check_batch_size(default_batch_size)
     return _ReceiverFn(ServingInputReceiver(dict(feature_spec), examples=True))
 
@@ -58,13 +58,13 @@ def build_parsing_serving_input_receiver_fn(
 def build_raw_serving_input_receiver_fn(
     features: Mapping[str, Any], default_batch_size: Optional[int] = None
 ) -> Callable[[], ServingInputReceiver]:
-    """`features`: their names, each with any value."""
+    """`features` has their names as keys; the values are not used."""
     _check_batch_size(default_batch_size)
     return _ReceiverFn(ServingInputReceiver(dict(features), examples=False))
 
 
 def check_receiver(function: Any) -> None:
-    """Raises ValueError if the receiver is no function."""
+    """Raises ValueError if the receiver is not a function."""
     if not function:
         raise ValueError("An input_receiver_fn must be defined.")
     if not callable(function):
@@ -72,7 +72,7 @@ def check_receiver(function: Any) -> None:
 
 
 def check_features(function: Any, wanted: Iterable[str]) -> None:
-    """Raises ValueError when the receiver lacks a feature that the model reads, or computes one."""
+    """Raises ValueError if the receiver lacks a feature that the model reads, or computes one."""
     check_receiver(function)
     if isinstance(function, _ReceiverFn):
         features: Dict[str, Any] = dict(function().features)
@@ -87,7 +87,8 @@ def check_features(function: Any, wanted: Iterable[str]) -> None:
 
 
 def _features_of_tensorflow(function: Any) -> Dict[str, Any]:
-    """Of a program's own receiver: placeholders, or what tf.io.parse_example gives."""
+    """Returns the features of a program's own receiver: placeholders, or results of
+    tf.io.parse_example."""
     tf = sys.modules.get("tensorflow")
     if tf is None:
         raise ValueError(f"serving_input_receiver_fn: {_RECEIVERS}")
@@ -117,7 +118,7 @@ def _features_of_tensorflow(function: Any) -> Dict[str, Any]:
 
 
 def _source_of(tensor: Any) -> str:
-    """The kind of the operation that gives a tensor, or a sparse one's values."""
+    """Returns the type of the operation that computes a tensor, or the values of a sparse one."""
     operation = getattr(tensor, "values", tensor).op
     while operation.type == "Identity":
         operation = operation.inputs[0].op

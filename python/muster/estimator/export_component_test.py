@@ -1,4 +1,5 @@
-"""What a program says of its exports: receivers of its own, extra assets, text instead of bytes."""
+"""What a program can choose about its exports: custom receivers, extra assets, text instead of
+bytes."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from muster.estimator.export import Finishing, check_receiver
 
 
 class Exporter:
-    """Base of exporters. `name`: the folder in MODEL_DIR/export; `kind`: `muster train`'s word."""
+    """Base of exporters. `name` is the folder in MODEL_DIR/export; `kind` the name for `muster
+    train`."""
 
     kind = ""
 
@@ -31,7 +32,7 @@ class Exporter:
 
 
 class FinalExporter(Exporter):
-    """Exports once, when training is over."""
+    """Exports once, at the end of training."""
 
     kind = "final"
 
@@ -62,7 +63,7 @@ class LatestExporter(Exporter):
 
 
 class BestExporter(Exporter):
-    """Exports after an evaluation with a smaller loss than all before."""
+    """Exports after each evaluation whose loss is the lowest so far."""
 
     kind = "best"
 

@@ -1,8 +1,9 @@
-"""From what an input function returns to what `muster` reads.
+"""Turns the results of input functions into what `muster` reads.
 
 An input function may return files (inputs.csv, inputs.records), a tf.data.Dataset or its tensors
-(graph_input.py), an iterable or a generator of batches, or one batch, which then is every batch. A
-batch is (features, labels), or features alone: a dict of a column of values a feature.
+(graph_input.py), an iterable or a generator of batches, or a single batch, which is then used for
+every step. A batch is (features, labels), or features alone: a dict with a column of values for
+each feature.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Batch = Tuple[Dict[str, Any], Any]  # features, labels or None
 
 @dataclass
 class Batches:
-    """Batches still to come; `first` was taken from them to see what they look like."""
+    """The remaining batches; `first` has already been taken, to see what batches look like."""
 
     first: Batch
     rest: Iterator[Batch]
@@ -42,13 +43,14 @@ class Batches:
             self.rest.close()
 
     def dealt(self, index: int, count: int) -> Optional[Batches]:
-        """Returns every `count`th batch from `index` on; None if there are not so many."""
+        """Returns every `count`th batch from `index` on; None if there are too few."""
         share = itertools.islice(self.all(), index, None, count)
         first = next(share, None)
         return None if first is None else Batches(first, share)
 
     def labels_are_ids(self) -> bool:
-        """Whether the labels of a multi-label head are numbers of classes, not a 0 or 1 for each."""
+        """Whether the labels of a multi-label head are class numbers, and not a 0 or 1 for each
+        class."""
         given = cells(self.first[1], "labels")
         return given.kind == INT and given.lengths is not None and not given.padded
 
@@ -62,9 +64,9 @@ class Batches:
 
 
 def call_input_fn(input_fn: Any, mode: str, config: Any, params: Any = None) -> Any:
-    """Gives an input function those of mode, config and params that it names.
+    """Calls an input function with those of mode, config and params that it has as arguments.
 
-    Returns what it does, but for tensors of TensorFlow's: graph_input.GraphBatches.
+    Returns its result; if that has TensorFlow's tensors, returns graph_input.GraphBatches.
     """
     check_input_fn(input_fn)
     names = _parameters(input_fn)
@@ -79,7 +81,7 @@ def call_input_fn(input_fn: Any, mode: str, config: Any, params: Any = None) -> 
 
 @dataclass(frozen=True)
 class InputContext:
-    """tf.distribute.InputContext: which part of the data a task's input function is to give."""
+    """tf.distribute.InputContext: which part of the data a task's input function must return."""
 
     num_input_pipelines: int = 1
     input_pipeline_id: int = 0
@@ -98,7 +100,7 @@ class InputContext:
 
 
 def takes_context(input_fn: Any) -> bool:
-    """Whether an input function deals the data to the tasks of a cluster by itself."""
+    """Whether the input function distributes the data among the tasks of a cluster itself."""
     return _CONTEXT in _parameters(input_fn)
 
 
@@ -110,7 +112,7 @@ def _parameters(input_fn: Any) -> Mapping[str, Any]:
 
 
 def open_batches(returned: Any, mode: str, bounded: bool) -> Batches:
-    """`bounded`: only so many batches are wanted. Raises ValueError for what holds no batch."""
+    """`bounded`: the number of steps is limited. Raises ValueError if there is no batch."""
     iterator = _iterate(returned, mode, bounded)
     first = next(iterator, None)
     if first is None:
@@ -177,7 +179,7 @@ def _split(batch: Any, mode: str) -> Batch:
 @dataclass(frozen=True)
 class LabelColumn:
     column: StreamColumn
-    classes: int = 0  # labels are numbers from 0 on, below this; 0: any
+    classes: int = 0  # labels are numbers from 0 up to, but not including, this; 0: any
 
 
 def write_batches(
@@ -188,11 +190,11 @@ def write_batches(
     limit: Optional[int] = None,
     sizes: Optional[Any] = None,
 ) -> None:
-    """Writes up to `limit` batches as a stream; `sizes.append` gets the rows of each."""
+    """Writes up to `limit` batches as a stream; calls `sizes.append` with the rows of each."""
     sent = [*columns, label.column] if label else list(columns)
     writer = BatchWriter(write, sent or [_ROWS])
     for features, labels in itertools.islice(batches.all(), limit):
-        if not sent:  # a baseline's predictions: how many rows is all it needs to know
+        if not sent:  # predictions of a baseline only need the number of rows
             features = {_ROWS.name: [0] * _count(features)}
         if label is not None:
             features[label.column.name] = _checked_labels(labels, label)

@@ -1,4 +1,4 @@
-"""The folders of an estimator: its model's, with its checkpoints, and those that exports get."""
+"""The folders of an estimator: its model_dir with checkpoints, and those of exports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = logging.getLogger("muster")
 
 
 def configured(config: Optional[RunConfig], model_dir: Any) -> Tuple[RunConfig, str]:
-    """Returns the configuration and its model's folder; a temporary one if none is given."""
+    """Returns the configuration and the model_dir, which is a temporary folder if none is given."""
     if config is None:
         config = RunConfig()
     if not isinstance(config, RunConfig):

@@ -1,8 +1,8 @@
-"""Input functions of TensorFlow, called as tf.estimator calls them: in a graph of their own.
+"""Calls input functions of TensorFlow as tf.estimator does: each in its own graph.
 
-TensorFlow 1's pipelines (`make_one_shot_iterator(data).get_next()`, queues, tables that need an
-initializer) describe a batch; each run of the tensors in a session is the next one. Called eagerly
-they would give the same batch again and again.
+The pipelines of TensorFlow 1 (`make_one_shot_iterator(data).get_next()`, queues, tables that need
+an initializer) describe a batch; each run of the tensors in a session gives the next one. Called
+eagerly, they would give the same batch again and again.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Tuple
 
-# What TensorFlow raises inside a graph for code that wants to be run eagerly.
+# TensorFlow raises these for code in a graph that needs to run eagerly.
 _EAGER_ONLY = (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError)
 _STOP_SECONDS = 30
 
 
 class GraphBatches:
-    """Batches that a session of TensorFlow's computes; one thread at a time.
+    """Batches that a session of TensorFlow computes. One thread at a time.
 
-    `constant`: the tensors depend on nothing that changes, so that one batch is all there is.
+    constant: the tensors depend on nothing that changes, so that there is only one batch.
     """
 
     def __init__(self, tensorflow: Any, graph: Any, features: Any, labels: Any) -> None:
@@ -27,7 +27,8 @@ class GraphBatches:
         self.constant = not any(node.op_def.is_stateful for node in graph.get_operations())
 
     def __iter__(self) -> Iterator[Any]:
-        """Yields batches until the pipeline ends or raises. Closing it closes the session."""
+        """Yields batches until the pipeline ends or raises. Closing the generator closes the
+        session."""
         tf = self._tf
         with self._graph.as_default():
             session = tf.Session(config=tf.ConfigProto(device_count={"GPU": 0}))
@@ -60,11 +61,12 @@ class GraphBatches:
 
 
 def call(function: Callable[[], Any], seed: Optional[int]) -> Any:
-    """What the input function `function` returns: GraphBatches where that is TensorFlow's.
+    """Returns the result of the input function `function`; GraphBatches if that is a graph's
+    tensors.
 
-    `seed`: of the graph, as RunConfig.tf_random_seed. What a function returns that has nothing of
-    TensorFlow's graphs (files, generators, arrays) is returned as it is. Raises ValueError for a
-    batch that only eager mode gives, since it would be every batch.
+    seed: the graph's seed, as RunConfig.tf_random_seed. A result that has nothing to do with
+    TensorFlow's graphs (files, generators, arrays) is returned unchanged. Raises ValueError for a
+    batch that only eager mode can compute, since every batch would be the same.
     """
     if "tensorflow" not in sys.modules:
         returned = function()
@@ -90,7 +92,7 @@ class InputError(ValueError):
 def _in_graph(tf: Any, graph: Any, returned: Any) -> Any:
     if isinstance(returned, tf.data.Dataset):
         if not _is_symbolic(tf, returned._variant_tensor):
-            return returned  # made outside of the function, eagerly
+            return returned  # made eagerly, outside of the function
         iterator = tf.compat.v1.data.make_initializable_iterator(returned)
         initializers = tf.compat.v1.GraphKeys.TABLE_INITIALIZERS
         tf.compat.v1.add_to_collection(initializers, iterator.initializer)
@@ -117,7 +119,7 @@ def _in_graph(tf: Any, graph: Any, returned: Any) -> Any:
 
 
 def _eagerly(tf: Any, function: Callable[[], Any], error: Exception) -> Any:
-    """For a function that no graph can be made of: a dataset or an iterable is what it says."""
+    """Calls a function that cannot run in a graph; it may return a dataset or an iterable."""
     returned = function()
     if isinstance(split(returned)[0], Mapping):
         raise InputError(
@@ -129,7 +131,7 @@ def _eagerly(tf: Any, function: Callable[[], Any], error: Exception) -> Any:
 
 
 def split(returned: Any) -> Tuple[Any, Any]:
-    """Features and labels of what may be one batch; (None, None) for what is none."""
+    """Returns features and labels if `returned` may be a batch; else (None, None)."""
     if isinstance(returned, (tuple, list)):
         if len(returned) == 2 and not isinstance(returned[0], (tuple, list)):
             if isinstance(returned, tuple) or not isinstance(returned[1], Mapping):
@@ -147,7 +149,7 @@ def _holds_symbolic(tf: Any, value: Any) -> bool:
 
 
 def _is_symbolic(tf: Any, value: Any) -> bool:
-    """Whether `value` is a tensor of a graph, or a sparse or ragged one made of such."""
+    """Whether `value` is a tensor of a graph, or a sparse or ragged one made of such tensors."""
     while isinstance(value, (tf.SparseTensor, tf.RaggedTensor)):
         value = value.values
     return isinstance(value, tf.Tensor) and type(value).__name__ != "EagerTensor"
@@ -173,7 +175,7 @@ def _tensor(tf: Any, name: str, value: Any) -> Any:
 
 
 def _initialize(tf: Any, session: Any) -> None:
-    """Variables, tables, then what depends on them: the iterators of datasets."""
+    """Initializes variables, tables, and then what depends on them: iterators of datasets."""
     session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
     pending = tf.get_collection(tf.GraphKeys.TABLE_INITIALIZERS)
     tables = [operation for operation in pending if operation.type != "MakeIterator"]

@@ -1,4 +1,4 @@
-"""Input functions of TensorFlow 1: each run of their tensors is a batch, as it was for tf.estimator."""
+"""Input functions of TensorFlow 1: each run of their tensors gives a batch, as in tf.estimator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Heads: what a model learns and predicts, as tf.estimator's classes of the same names say it."""
+"""Heads: what a model learns and predicts, with the names and arguments of tf.estimator's classes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from muster.tensorflow_columns import ours
 
 SUM = "sum"
 _SUM_OVER_BATCH_SIZE = "sum_over_batch_size"
-# As tf.keras.losses.Reduction and tf.compat.v1.losses.Reduction say them.
+# The values of tf.keras.losses.Reduction and tf.compat.v1.losses.Reduction.
 _REDUCTIONS = {
     SUM: True,
     "weighted_sum": True,
@@ -22,16 +23,16 @@ _REDUCTIONS = {
 
 @dataclass(frozen=True)
 class Head:
-    """A head, made by the functions below. `kind`: the model file's words for it."""
+    """A head, made by the functions below. `kind` is its name in the model file."""
 
     kind: Any = "binary"
-    n_classes: int = 2  # 0: a regression
+    n_classes: int = 2  # 0 for a regression
     words: Optional[Sequence[str]] = None
     weight: Optional[str] = None
     multi_label: bool = False
     label_dimension: int = 1
     thresholds: Tuple[float, ...] = ()
-    sums: bool = False  # the loss of a batch is its rows' sum, not their mean
+    sums: bool = False  # the loss of a batch is the sum over its rows, not the mean
 
     @property
     def regression(self) -> bool:
@@ -84,7 +85,8 @@ def MultiLabelHead(
     classes_for_class_based_metrics: Any = None,
     name: Optional[str] = None,
 ) -> Head:
-    """Labels: n_classes times 0 or 1, or a sparse or ragged column of words or class numbers."""
+    """Labels are n_classes values of 0 or 1, or a sparse or ragged column of words or class
+    numbers."""
     sums = _check(loss_reduction, loss_fn)
     if n_classes is None or n_classes < 2:
         raise ValueError(
@@ -161,7 +163,8 @@ def _regression(loss: str, label_dimension: int, weight_column: Any, sums: bool)
 
 
 def _check(loss_reduction: Any, loss_fn: Any) -> bool:
-    """Whether the loss is the sum over the batch; refuses what the program does not have."""
+    """Returns whether the loss is the sum over the batch; refuses what the program does not have.
+    """
     given = str(getattr(loss_reduction, "value", loss_reduction))
     if given not in _REDUCTIONS:
         raise ValueError(

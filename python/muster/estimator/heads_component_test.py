@@ -1,6 +1,6 @@
-"""Every head through its estimator, on tf.estimator and on Muster: same data, metrics, predictions.
+"""Trains every head with tf.estimator and with Muster, and compares metrics and predictions.
 
-Linear models begin with zeros, so that both are the same from the first step on.
+Linear models begin with zeros, so that both are equal from the first step on.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ def dataset(label: str, size: int = BATCH):
 
 
 def feed(case: str, name: str, label: str, repeat: bool):
-    """An input function.
+    """Returns an input function.
 
-    TensorFlow's Baseline* run no dataset that is made in graph mode, and take a batch from an
-    iterator before the first step: all rows are one batch for them.
+    TensorFlow's Baseline* cannot use a dataset that is made in graph mode, and take a batch from an
+    iterator before the first step: for them all rows are one batch.
     """
     import tensorflow as tf
 

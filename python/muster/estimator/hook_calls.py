@@ -1,10 +1,10 @@
 """Calls the hooks and listeners that a Python program has written, when the muster program asks.
 
-The program says on its output which call is due and waits for the answer (docs/formats/
-hook_calls.md), so that code runs between the program's steps, in the thread that called train,
-evaluate or predict. It costs a step 30 to 100 microseconds; only calls that a hook has are made.
+The program prints which call is due and waits for the answer (docs/formats/hook_calls.md), so that
+hooks run between the program's steps, in the thread that called train, evaluate or predict. That
+costs 30 to 100 microseconds per step; only calls that some hook implements are made.
 
-A step has no TensorFlow graph. A hook can ask for the tensors "global_step" and "loss" by name.
+A step has no TensorFlow graph. A hook can request the tensors "global_step" and "loss" by name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ADVICE = (
 
 
 class SessionRunArgs(NamedTuple):
-    """What before_run wants to see in after_run: "global_step", "loss", or a structure of them."""
+    """What before_run requests for after_run: "global_step", "loss", or a structure of them."""
 
     fetches: Any
     feed_dict: Any = None
@@ -48,7 +48,7 @@ class SessionRunHook:
         """Called once before any other method."""
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Called once before the first step, in a training after the first checkpoint."""
+        """Called once before the first step; in a training, after the first checkpoint."""
 
     def before_run(self, run_context: SessionRunContext) -> Optional[SessionRunArgs]:
         """Called before each batch, and once more when the data has ended and no batch follows."""
@@ -77,7 +77,7 @@ class CheckpointSaverListener:
 
 
 class HookSession:
-    """Stands in for a TensorFlow session. It knows "global_step" and, after a step, its "loss"."""
+    """Replaces a TensorFlow session. It has "global_step" and, after a step, its "loss"."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
@@ -117,7 +117,7 @@ class _Coordinator:
 
 
 class _Loop:
-    """The hooks of one mode, from begin to end."""
+    """The hooks of one mode, from `begin` to `end`."""
 
     def __init__(self, hooks: Sequence[Any]) -> None:
         self._hooks = hooks
@@ -131,12 +131,12 @@ class _Loop:
             for call, method in _HOOK_CALLS.items()
             if any(_overrides(hook, method) for hook in self._hooks)
         }
-        if "before_run" in found:  # what it asks for, and a stop, come to after_run
+        if "before_run" in found:  # after_run gets what it requests, and its stop
             found.add("after_run")
         return [call for call in _HOOK_CALLS if call in found]
 
     def call(self, call: str, values: Mapping[str, Any]) -> bool:
-        """Makes the call of each hook; returns whether to stop."""
+        """Makes this call of each hook; returns whether to stop."""
         return bool(getattr(self, f"_{call}")(HookSession(values), values))
 
     def _begin(self, session: HookSession, values: Mapping[str, Any]) -> None:
@@ -214,9 +214,9 @@ class HookCalls:
 
     @contextlib.contextmanager
     def _default_graph(self) -> Iterator[None]:
-        """Where a program uses TensorFlow, its hooks find a graph with a global step in it.
+        """Gives the hooks of a program that uses TensorFlow a graph with a global step.
 
-        So `tf.compat.v1.train.get_global_step()` gives what they ask for by name.
+        `tf.compat.v1.train.get_global_step()` then returns a tensor that they can request by name.
         """
         tensorflow = sys.modules.get("tensorflow")
         if tensorflow is None or not hasattr(tensorflow, "Graph"):
@@ -231,12 +231,12 @@ class HookCalls:
 
 
 def is_own_hook(hook: Any) -> bool:
-    """Whether it has a hook's methods, whatever it is derived from."""
+    """Whether `hook` has the methods of a hook, whatever its base class is."""
     return all(callable(getattr(hook, method, None)) for method in _HOOK_CALLS.values())
 
 
 def checked_listeners(given: Optional[Iterable[Any]]) -> List[Any]:
-    """Returns a list of listeners; raises TypeError, as tf.estimator does, for what is none."""
+    """Returns a list of listeners; raises TypeError, as tf.estimator does, for any other object."""
     listeners = list(given or ())
     for listener in listeners:
         if not all(callable(getattr(listener, method, None)) for method in _SAVE_CALLS.values()):
@@ -247,13 +247,14 @@ def checked_listeners(given: Optional[Iterable[Any]]) -> List[Any]:
 
 
 def _overrides(given: Any, method: str) -> bool:
-    """Whether it is more than the empty method of TensorFlow's base class or of ours."""
+    """Whether `given` has a method of its own, and not the empty one of TensorFlow's or Muster's
+    base class."""
     name = getattr(getattr(given, method), "__qualname__", "")
     return name not in (f"SessionRunHook.{method}", f"CheckpointSaverListener.{method}")
 
 
 def _fetch(fetches: Any, values: Mapping[str, Any], where: str) -> Any:
-    """`fetches` with each name, or tensor of such a name, replaced by its value."""
+    """Returns `fetches` with each name, or tensor of that name, replaced by its value."""
     if isinstance(fetches, Mapping):
         return {key: _fetch(one, values, where) for key, one in fetches.items()}
     if isinstance(fetches, tuple) and hasattr(fetches, "_fields"):

@@ -1,5 +1,5 @@
-"""Hooks and listeners are called in tf.estimator's order, at its steps, with TensorFlow's own base
-classes and its ways of asking for the global step."""
+"""Hooks and listeners are called in tf.estimator's order, at its steps, with TensorFlow's base
+classes and its ways to get the global step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BATCH, BATCHES = 8, 6
 
 
 def recorder(base, calls, name):
-    """A hook or listener of `base` that writes down its calls with the global step."""
+    """Makes a hook or listener of `base` that records its calls with the global step."""
     import tensorflow as tf
 
     class Recorder(base):
@@ -52,7 +52,8 @@ def data():
 
 
 def runs(module, columns, folder, data_steps):
-    """All calls of trainings, an evaluation and a prediction with the estimator of `module`."""
+    """Returns all calls of trainings, an evaluation and a prediction with the estimator of
+    `module`."""
     import tensorflow as tf
 
     calls = []

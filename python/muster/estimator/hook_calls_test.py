@@ -1,4 +1,4 @@
-"""Hooks and listeners of a program's own are called at the program's steps; no TensorFlow."""
+"""Custom hooks and listeners are called at the program's steps; without TensorFlow."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def two():
 
 
 class Recorder(estimator.SessionRunHook, estimator.CheckpointSaverListener):
-    """Writes down its calls with the global step; as a listener it has another name.
+    """Records its calls with the global step; as a listener it has another name.
 
-    `does` gives a function to call at the text of a call, such as "after_run 3".
+    does: functions to call at certain calls, by the text of the call, such as "after_run 3".
     """
 
     def __init__(self, calls, name="", does=None) -> None:
@@ -60,7 +60,7 @@ def test_a_training_calls_hooks_and_listeners_in_their_order(tmp_path) -> None:
     hook, listener = Recorder(calls), Recorder(calls, "L.")
     model = make(tmp_path, save_checkpoints_steps=2)
     model.train(endless, hooks=[hook], steps=3, saving_listeners=[listener])
-    # The order and the steps of tf.estimator: hook_calls_component_test.py.
+    # tf.estimator's order and steps are checked in hook_calls_component_test.py.
     expected = "L.begin|begin|L.before_save 0|L.after_save 0|create 0|before_run 0|after_run 1"
     expected += "|before_run 1|L.before_save 2|L.after_save 2|after_run 2|before_run 2|after_run 3"
     expected += "|L.before_save 3|L.after_save 3|L.end 3|end 3"
@@ -69,7 +69,7 @@ def test_a_training_calls_hooks_and_listeners_in_their_order(tmp_path) -> None:
     assert all(0 < values["loss"][0] < 2 for values in hook.values)
     del calls[:]
     model.train(endless, hooks=[hook], steps=1, saving_listeners=[listener])
-    # A training that continues has its checkpoint already.
+    # When a training continues, its checkpoint exists already.
     expected = "L.begin|begin|create 3|before_run 3|L.before_save 4|L.after_save 4|after_run 4"
     assert calls == [*expected.split("|"), "L.end 4", "end 4"]
 
@@ -172,7 +172,7 @@ class Quiet(estimator.SessionRunHook):
 def test_predictions_call_hooks_batch_by_batch(tmp_path, single) -> None:
     model = make(tmp_path).train(endless, steps=7)
     calls = []
-    # A batch's rows come after its after_run, and before the next before_run.
+    # The rows of a batch come after its after_run, and before the next before_run.
     found = model.predict(two, hooks=[Quiet(calls)], yield_single_examples=single)
     for _ in found:
         calls.append("row")

@@ -7,7 +7,7 @@ from typing import Optional, Tuple
 
 
 class SecondOrStepTimer:
-    """Triggers every so many seconds or steps, and also the first time that it is asked."""
+    """Triggers every so many seconds or steps, and also the first time it is asked."""
 
     def __init__(
         self, every_secs: Optional[float] = None, every_steps: Optional[int] = None

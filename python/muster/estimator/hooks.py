@@ -1,7 +1,7 @@
-"""tf.estimator's hooks, as what the muster program is asked to do: it has the same ones of its own.
+"""tf.estimator's hooks, translated to options of the muster program, which has the same hooks.
 
-Hooks of TensorFlow itself (tf.estimator.*Hook, tf.compat.v1.train.*Hook) are taken as well. Hooks
-with code of their own are called from the program's loop (hook_calls.py).
+TensorFlow's own hooks (tf.estimator.*Hook, tf.compat.v1.train.*Hook) are accepted as well. Custom
+hooks are called from the program's loop (hook_calls.py).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _ADVICE = (
 class Asked:
     """All that the hooks of one training ask for."""
 
-    config: Dict[str, Any] = field(default_factory=dict)  # in place of RunConfig's values
-    flags: List[object] = field(default_factory=list)  # of `muster train`
-    last_step: Optional[int] = None  # the first to be reached
-    own: List[Any] = field(default_factory=list)  # hooks with code of their own
-    listeners: List[Any] = field(default_factory=list)  # of CheckpointSaverHooks
+    config: Dict[str, Any] = field(default_factory=dict)  # replaces values of RunConfig
+    flags: List[object] = field(default_factory=list)  # flags for `muster train`
+    last_step: Optional[int] = None  # the earliest one
+    own: List[Any] = field(default_factory=list)  # custom hooks
+    listeners: List[Any] = field(default_factory=list)  # listeners of CheckpointSaverHooks
 
     def stop_at(self, step: Optional[int]) -> Optional[int]:
-        """Returns the earlier of `step` and the last step for which a hook asks."""
+        """Returns the earlier of `step` and the last step that a hook requests."""
         steps = [s for s in (step, self.last_step) if s is not None]
         return min(steps) if steps else None
 
@@ -95,7 +95,7 @@ class LoggingTensorHook(ProgramHook):
 
 
 class NanTensorHook(ProgramHook):
-    """Ends a training whose loss is NaN, without an error if `fail_on_nan_loss` is false."""
+    """Ends a training whose loss is NaN; without an error if `fail_on_nan_loss` is false."""
 
     def __init__(self, loss_tensor: Any = None, fail_on_nan_loss: bool = True) -> None:
         self._fail = fail_on_nan_loss
@@ -106,7 +106,8 @@ class NanTensorHook(ProgramHook):
 
 
 class CheckpointSaverHook(ProgramHook):
-    """Says when checkpoints are saved, in place of RunConfig, and who listens to that."""
+    """Says when checkpoints are saved, instead of RunConfig, and which listeners are called then.
+    """
 
     def __init__(
         self,
@@ -195,7 +196,8 @@ class ProfilerHook(ProgramHook):
 
 
 def ask(hooks: Optional[Iterable[Any]], model_dir: str, step: int) -> Asked:
-    """What `hooks` ask of a training that begins at `step`; ValueError for what cannot be done."""
+    """Returns what `hooks` request of a training that begins at `step`. ValueError if impossible.
+    """
     asked = Asked()
     for hook in check_hooks(hooks):
         if isinstance(hook, EarlyStop):
@@ -211,7 +213,7 @@ def ask(hooks: Optional[Iterable[Any]], model_dir: str, step: int) -> Asked:
 def check_hooks(
     hooks: Optional[Iterable[Any]], says: str = "Hooks must be a SessionRunHook"
 ) -> Tuple[Any, ...]:
-    """Returns the hooks; raises TypeError, as tf.estimator does, for what is no hook."""
+    """Returns the hooks; raises TypeError, as tf.estimator does, for any other object."""
     found = tuple(hooks or ())
     for hook in found:
         if not isinstance(hook, EarlyStop) and not is_own_hook(hook):
@@ -220,7 +222,7 @@ def check_hooks(
 
 
 def own_hooks(hooks: Optional[Iterable[Any]], method: str) -> List[Any]:
-    """The hooks of an evaluation or a prediction; ValueError for those that belong to a training."""
+    """Returns the hooks of an evaluation or a prediction. ValueError for those of a training."""
     found = check_hooks(hooks)
     for hook in found:
         if isinstance(hook, EarlyStop) or not _has_own_code(hook):
@@ -231,7 +233,7 @@ def own_hooks(hooks: Optional[Iterable[Any]], method: str) -> List[Any]:
 
 
 def _has_own_code(hook: Any) -> bool:
-    """Whether the hook has code of the program's; false for Muster's and TensorFlow's hooks."""
+    """Whether the program has written the hook; false for Muster's and TensorFlow's hooks."""
     if type(hook).__module__ == __name__ or _is_tensorflows(type(hook)):
         return False
     for base in type(hook).__mro__[1:]:
@@ -250,7 +252,7 @@ def _is_tensorflows(kind: type) -> bool:
 
 
 def _from_tensorflow(hook: Any) -> ProgramHook:
-    """A hook of TensorFlow's as ours. What it was made with lies in its private attributes."""
+    """Converts a hook of TensorFlow, whose arguments are in its private attributes."""
 
     def of(name: str, default: Any = None) -> Any:
         return getattr(hook, f"_{name}", default)
@@ -283,7 +285,7 @@ def _from_tensorflow(hook: Any) -> ProgramHook:
 
 
 def _check_tensor(tag: Any, tensor: Any) -> None:
-    """The loss and the step are what a line has, whatever a graph of TensorFlow's calls them."""
+    """A line can show the loss and the step, whatever a TensorFlow graph calls them."""
     name = str(getattr(tensor, "name", tensor))
     if not any(word in text for word in ("loss", "global_step") for text in (str(tag), name)):
         raise ValueError(

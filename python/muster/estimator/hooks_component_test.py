@@ -1,4 +1,4 @@
-"""TensorFlow's own hooks ask the muster program for the same as ours of those names."""
+"""TensorFlow's hooks request the same of the muster program as Muster's hooks of those names."""
 
 from __future__ import annotations
 

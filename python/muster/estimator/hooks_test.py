@@ -1,4 +1,4 @@
-"""Hooks of tf.estimator programs, over the program that MUSTER_BINARY names; no TensorFlow."""
+"""Tests hooks of tf.estimator programs with the program that MUSTER_BINARY names; no TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs: files that `muster` reads itself, and TensorFlow's functions over arrays and tables."""
+"""Inputs: files that `muster` reads itself, and TensorFlow's functions for arrays and tables."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["FilesInput", "csv", "numpy_input_fn", "pandas_input_fn", "records"]
 class FilesInput:
     """Files for an input function to return: no row passes through Python.
 
-    `label`: the column or feature with the labels. `types` says "int", "float" or "string" of a
-    column that only crosses use (string unless told), `lists` names columns of several values,
-    `missing` the values that count as none, `defaults` what stands for them.
+    label: the column or feature with the labels. types: "int", "float" or "string" for columns that
+    only crosses use (string by default). lists: columns with several values. missing: the values
+    that count as missing. defaults: the values that replace missing ones.
     """
 
     patterns: Tuple[str, ...]
     label: str = "label"
     batch_size: int = 128
     num_epochs: Optional[int] = 1  # None: indefinitely
-    shuffle: bool = True  # of training data; else rows come in order
+    shuffle: bool = True  # shuffles training data; else rows come in order
     types: Mapping[str, str] = field(default_factory=dict)
     lists: Sequence[str] = ()
     missing: Mapping[str, Any] = field(default_factory=dict)
@@ -36,12 +36,12 @@ class FilesInput:
 
 
 def csv(files: Union[str, Sequence[str]], **options: Any) -> FilesInput:
-    """CSV files with a header; names end in .csv or .csv.gz. `options`: FilesInput's."""
+    """CSV files with a header; names must end in .csv or .csv.gz. `options` are FilesInput's."""
     return FilesInput(_patterns(files), **options)
 
 
 def records(files: Union[str, Sequence[str]], **options: Any) -> FilesInput:
-    """TFRecord files of tf.Example, or JSON lines (.jsonl). `options`: FilesInput's."""
+    """TFRecord files of tf.Example, or JSON lines (.jsonl). `options` are FilesInput's."""
     return FilesInput(_patterns(files), **options)
 
 
@@ -64,7 +64,7 @@ def numpy_input_fn(
 ) -> Callable[[], Iterator[Any]]:
     """tf.compat.v1.estimator.inputs.numpy_input_fn: batches of a dict of arrays.
 
-    All rows are shuffled anew in each epoch; a batch may span two epochs, as with TensorFlow.
+    All rows are shuffled anew in each epoch; as in TensorFlow, a batch may span two epochs.
     """
     del queue_capacity, num_threads
     if not isinstance(shuffle, bool):
@@ -73,7 +73,7 @@ def numpy_input_fn(
             "(it is recommended to set it as True for training); got {}".format(shuffle)
         )
     if not isinstance(x, Mapping):
-        x = {"x": x}  # as TensorFlow names a single array
+        x = {"x": x}  # TensorFlow's name for a single array
     if not x:
         raise ValueError("x cannot be an empty dict")
     lengths = {name: len(values) for name, values in x.items()}

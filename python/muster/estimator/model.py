@@ -1,4 +1,4 @@
-"""A canned model as data: its columns, optimizers and head, and the model file they make."""
+"""A canned model as data: its columns, optimizers and head, and the model file for them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class CannedModel:
     type: str  # linear, dnn, wide_deep or baseline
     head: Head
     linear_columns: Sequence[fc.FeatureColumn] = ()
-    linear: Mapping[str, Any] = field(default_factory=dict)  # the part but for its columns
+    linear: Mapping[str, Any] = field(default_factory=dict)  # the linear part except its columns
     dnn_columns: Sequence[fc.FeatureColumn] = ()
     dnn: Mapping[str, Any] = field(default_factory=dict)
     other: Mapping[str, Any] = field(default_factory=dict)  # further keys of `model:`
 
     def uses(self) -> Dict[str, InputUse]:
-        """Returns the features that the model reads, that of the weights included."""
+        """Returns the features that the model reads, including that of the weights."""
         uses = input_uses([*self.linear_columns, *self.dnn_columns])
         if self.head.weight is not None:
             uses.setdefault(self.head.weight, InputUse()).numeric = True
@@ -52,7 +52,8 @@ class CannedModel:
     def stream_columns(
         self, sample: Mapping[str, SampleInput], with_weight: bool
     ) -> List[StreamColumn]:
-        """What is sent of batches that look like `sample`; weights with the labels only."""
+        """Returns the columns to send for batches that look like `sample`; weights only with
+        labels."""
         uses = self.uses()
         if not with_weight and self.head.weight not in self.serving_features():
             uses.pop(self.head.weight or "", None)
@@ -67,7 +68,7 @@ class CannedModel:
     ) -> pathlib.Path:
         """Writes FOLDER/model.yaml for features that look like `sample`.
 
-        `label_ids`: of a multi-label head, labels are the numbers of a row's classes.
+        label_ids: the labels of a multi-label head are the class numbers of a row.
         """
         uses = self.uses()
         file = ModelFile(folder)
@@ -77,7 +78,7 @@ class CannedModel:
         if self.linear_columns:
             model["linear"] = {"columns": file.part(self.linear_columns), **self.linear}
         if self.dnn_columns:
-            # TensorFlow's input layer concatenates by name.
+            # TensorFlow's input layer concatenates columns in the order of their names.
             ordered = sorted(self.dnn_columns, key=lambda column: column.name)
             model["dnn"] = {"columns": file.part(ordered), **self.dnn}
         entry: Dict[str, Any] = {"input": label}

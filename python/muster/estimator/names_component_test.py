@@ -1,4 +1,4 @@
-"""Every public name of tf.estimator is here, or refused with what to use instead."""
+"""Every public name of tf.estimator exists, or is refused with what to use instead."""
 
 from __future__ import annotations
 

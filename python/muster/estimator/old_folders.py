@@ -1,5 +1,5 @@
-"""Model folders that TensorFlow wrote: checkpoints under names that are Muster's too, and no
-model.yaml, which says what they are of. The constructor's arguments say it."""
+"""Model folders that TensorFlow wrote: the checkpoints have Muster's names, but there is no
+model.yaml to describe the model. The constructor's arguments describe it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ _SLOTS = "checkpoint of another spec: 'training/"
 def adopting(
     model: CannedModel, model_dir: str, sample: Mapping[str, SampleInput], label: str
 ) -> Iterator[None]:
-    """For an evaluation or a prediction within: writes model.yaml where there is none.
+    """For an evaluation or prediction in this context: writes model.yaml if there is none.
 
-    The program compares the checkpoint's names and shapes with it; when it fails the file goes.
+    The program compares it with the checkpoint's names and shapes; if it fails, the file is
+    removed.
     """
     if os.path.exists(os.path.join(model_dir, _FILE)):
         yield
         return
     wanted = dict(sample)
-    if model.head.weight is not None:  # predictions have none
+    if model.head.weight is not None:  # predictions do not need it
         wanted.setdefault(model.head.weight, SampleInput("float"))
     with tempfile.TemporaryDirectory(prefix="muster-") as name:
         made = model.write(pathlib.Path(name), wanted, label)
@@ -45,7 +46,8 @@ def adopting(
 
 @contextlib.contextmanager
 def continuing(model_dir: str) -> Iterator[None]:
-    """For a training within: says what to do about slots of TensorFlow 1's optimizers."""
+    """For a training in this context: explains what to do about slots of TensorFlow 1's optimizers.
+    """
     file = pathlib.Path(model_dir, _FILE)
     was_there = file.exists()
     try:
@@ -62,7 +64,7 @@ def continuing(model_dir: str) -> Iterator[None]:
 
 
 def _place(path: pathlib.Path, folder: str) -> pathlib.Path:
-    """Writes a file into `folder`, which appears as a whole."""
+    """Writes a file into `folder` atomically."""
     target = pathlib.Path(folder, path.name)
     part = pathlib.Path(folder, f".{path.name}.tmp-{os.getpid()}")
     part.write_bytes(path.read_bytes())

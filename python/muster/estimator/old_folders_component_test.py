@@ -1,4 +1,4 @@
-"""Folders that tf.estimator trained are evaluated and predicted from, and trained on, as they are."""
+"""Muster evaluates and trains on folders that tf.estimator trained, and predicts from them."""
 
 from __future__ import annotations
 

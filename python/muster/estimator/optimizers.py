@@ -1,6 +1,6 @@
-"""Optimizers: the arguments of Keras's classes of the same names.
+"""Optimizers: classes with the names and arguments of Keras's.
 
-An estimator takes one of these, one of those, a function that returns one, or a name.
+An estimator accepts one of these, one of Keras's, a function that returns one, or a name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class _Common:
-    """The arguments that follow an optimizer's own."""
+    """The arguments that follow those of a particular optimizer."""
 
     weight_decay: Optional[float] = None
     clipnorm: Optional[float] = None
@@ -99,7 +99,7 @@ class SGD(_Common, _SGD):
     pass
 
 
-# Argument here and in Keras -> word of the model file.
+# Argument here and in Keras -> name in the model file.
 _WORDS = {
     "learning_rate": "learning_rate",
     "learning_rate_power": "learning_rate_power",
@@ -125,8 +125,8 @@ _CLASSES = {
     "rmsprop": RMSprop,
     "sgd": SGD,
 }
-_KINDS = {"adamw": "adam"}  # class -> the model file's word, where that is another
-# Arguments that say nothing, or must have the value that says nothing.
+_KINDS = {"adamw": "adam"}  # class -> name in the model file, if it differs
+# Arguments without effect, or which must have the value that has no effect.
 _NEUTRAL: Dict[str, Any] = {
     "name": None,
     "is_legacy_optimizer": None,
@@ -143,7 +143,7 @@ _RMS_PROP = (
     "RMSProp of TensorFlow 1 begins with a mean square of 1, Muster's with 0, as Keras's: give "
     "tf.keras.optimizers.RMSprop, or muster.estimator.optimizers.RMSprop"
 )
-# Arguments of newer Keras that change nothing where they are not set, and what to do where they are.
+# Arguments of newer Keras that have no effect unless set, and what to do if they are set.
 _UNSET = {
     "gradient_accumulation_steps": "leave it out, and make batches of as many times the rows",
     "loss_scale_factor": "leave it out, since Muster computes gradients in float32",
@@ -152,9 +152,10 @@ _SILENT = ("name", "is_legacy_optimizer", "jit_compile", "ema_momentum", "ema_ov
 
 
 def entry(given: Any, learning_rate: Optional[float]) -> Dict[str, Any]:
-    """The optimizer as the model file says it; a name takes `learning_rate`, or Keras's default.
+    """Returns the optimizer's entry in the model file. If it is given by name, its rate is
+    `learning_rate`, or Keras's default.
 
-    Raises ValueError for what is no optimizer, or one that Muster does not have.
+    Raises ValueError for what is not an optimizer, or one that Muster does not have.
     """
     if isinstance(given, str):
         kind = _CLASSES.get(given.lower())
@@ -171,7 +172,8 @@ def entry(given: Any, learning_rate: Optional[float]) -> Dict[str, Any]:
 
 
 def of_version_1(given: Any, learning_rate: float) -> Any:
-    """An optimizer that is given by name to an estimator of TensorFlow 1; others as they are."""
+    """Converts an optimizer given by name as an estimator of TensorFlow 1 does; returns others as
+    given."""
     if not isinstance(given, str):
         return given
     if given == "RMSProp":
@@ -189,9 +191,9 @@ def of_version_1(given: Any, learning_rate: float) -> Any:
 
 
 def clipping(*given: Any) -> Optional[Dict[str, float]]:
-    """How the model's gradients are clipped, as the model file says it; None: not at all.
+    """Returns how the model's gradients are clipped, as in the model file; None: they are not.
 
-    Raises ValueError when the optimizers of its parts do not agree.
+    Raises ValueError if the optimizers of its parts disagree.
     """
     found = []
     for optimizer in given:
@@ -215,7 +217,7 @@ def clipping(*given: Any) -> Optional[Dict[str, float]]:
 
 
 def _config(given: Any) -> Tuple[str, Dict[str, Any]]:
-    """The optimizer's name and arguments."""
+    """Returns the optimizer's name and arguments."""
     if not isinstance(given, Optimizer) and not hasattr(given, "get_config") and callable(given):
         given = given()
     if type(given).__module__.startswith("tensorflow.python.training."):
@@ -232,7 +234,7 @@ def _config(given: Any) -> Tuple[str, Dict[str, Any]]:
 
 
 def _of_tensorflow_1(given: Any) -> Optimizer:
-    """An optimizer of tf.compat.v1.train as ours. What it was made with lies in its attributes."""
+    """Converts an optimizer of tf.compat.v1.train, whose arguments are in its attributes."""
 
     def of(name: str) -> float:
         value = getattr(given, f"_{name}")
@@ -296,7 +298,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _shortest(value: float) -> float:
-    """Keras hands numbers out as float32: 0.05 comes back as 0.0500000007."""
+    """Returns the shortest digits: Keras gives numbers as float32, so that 0.05 is 0.0500000007."""
     import struct
 
     single: float = struct.unpack("<f", struct.pack("<f", value))[0]
@@ -308,7 +310,7 @@ def _shortest(value: float) -> float:
     return value
 
 
-# Keras's schedule -> the model file's, and its arguments.
+# Schedule in Keras -> schedule in the model file, and its arguments.
 _SCHEDULES: Dict[str, Tuple[str, Dict[str, str]]] = {
     "ExponentialDecay": (
         "exponential",
@@ -357,7 +359,7 @@ _SCHEDULES: Dict[str, Tuple[str, Dict[str, str]]] = {
 
 
 def schedule(serialized: Mapping[str, Any]) -> Dict[str, Any]:
-    """A serialised tf.keras.optimizers.schedules object as the model file says it."""
+    """Converts a serialised tf.keras.optimizers.schedules object to the model file's entry."""
     name = serialized["class_name"]
     config = serialized["config"]
     if name not in _SCHEDULES or config.get("warmup_target") is not None:

@@ -1,4 +1,4 @@
-"""Keras's own optimizers and schedules become the model file's words."""
+"""Keras's optimizers and schedules become entries of the model file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers as the model file says them."""
+"""Optimizers become entries of the model file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The models of the canned estimators: their parts of a model file, with tf.estimator's checks
-and default learning rates."""
+"""The models of the canned estimators: their parts of a model file, with tf.estimator's checks and
+default learning rates."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from muster.estimator.heads import Head
 from muster.estimator.model import CannedModel
 from muster.tensorflow_columns import ours
 
-# Where an optimizer is given by name, as in tf.estimator; None: Keras's default, as DNN* there.
+# Learning rates of optimizers given by name, as in tf.estimator; None: Keras's default, which DNN*
+# use.
 _LINEAR_RATE = 0.2
 _DNN_RATE = None
 _COMBINED_LINEAR_RATE = 0.005
 _COMBINED_DNN_RATE = 0.001
 _BASELINE_RATE = 0.3
 
-# Of a DNN: hidden_units, activation_fn, dropout, batch_norm.
+# Arguments of a DNN: hidden_units, activation_fn, dropout, batch_norm.
 Network = Tuple[Optional[Sequence[int]], Any, Optional[float], bool]
 
 _ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid", "linear": "linear"}
@@ -44,7 +45,7 @@ def combined_model(
     dnn_optimizer: Any,
     network: Network,
 ) -> CannedModel:
-    """`linear_arguments`: the linear part's columns, optimizer and sparse_combiner."""
+    """`linear_arguments` are the linear part's columns, optimizer and sparse_combiner."""
     linear_feature_columns, linear_optimizer, combiner = linear_arguments
     if not linear_feature_columns and not dnn_feature_columns:
         raise ValueError("Either linear_feature_columns or dnn_feature_columns must be defined.")

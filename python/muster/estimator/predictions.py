@@ -1,4 +1,4 @@
-"""What the program prints, as tf.estimator returns it: rows of predictions, metrics."""
+"""Turns the program's output into what tf.estimator returns: rows of predictions, metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORDS = ("classes", "all_classes")
 
 
 class RowReader:
-    """Turns the program's objects into predictions: numpy arrays where numpy is installed."""
+    """Turns the program's objects into predictions: numpy arrays if numpy is installed."""
 
     def __init__(self, predict_keys: Union[None, str, Sequence[str]], head: Head) -> None:
         self._keys = [predict_keys] if isinstance(predict_keys, str) else predict_keys
@@ -33,14 +33,15 @@ class RowReader:
             }
 
     def single(self, row: Mapping[str, Any], row_key: str) -> Dict[str, Any]:
-        """One prediction; `row_key` is the key `muster` adds, which TensorFlow does not."""
+        """Returns one prediction without `row_key`, a key that `muster` adds and TensorFlow does
+        not have."""
         out = {name: self._array(name, value) for name, value in row.items() if name != row_key}
         for name, value in self._constant.items():
             out.setdefault(name, value)
         return self._picked(out)
 
     def stacked(self, rows: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
-        """A batch of predictions as one dict."""
+        """Returns a batch of predictions as one dict."""
         out: Dict[str, Any] = {}
         for name in rows[0]:
             values = [row[name] for row in rows]
@@ -71,7 +72,7 @@ class RowReader:
 def by_batch(
     rows: Iterable[Dict[str, Any]], sizes: Iterator[int]
 ) -> Iterator[List[Dict[str, Any]]]:
-    """Groups rows by the sizes of the batches they were sent in."""
+    """Groups rows by the sizes of the batches in which they were sent."""
     held: List[Dict[str, Any]] = []
     wanted = 0
     for row in rows:
@@ -86,8 +87,8 @@ def by_batch(
 
 
 def metrics_of(events: Sequence[Event]) -> Dict[str, Any]:
-    """Of the last evaluation among the program's events, {} of none; NaN for what it could not
-    compute."""
+    """Returns the metrics of the last evaluation among the program's events, {} if there is none;
+    NaN for those that it could not compute."""
     evaluations = [event for event in events if event.get("event") == "evaluated"]
     if not evaluations:
         return {}

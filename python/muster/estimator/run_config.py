@@ -1,4 +1,4 @@
-"""RunConfig: how an estimator's runs behave, under tf.estimator's names, defaults and errors."""
+"""RunConfig: options of an estimator's runs, with tf.estimator's names, defaults and errors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _DEFAULT = object()
 
 
 class RunConfig:
-    """tf.estimator.RunConfig; `threads` (of one step) is Muster's own.
+    """tf.estimator.RunConfig; `threads` (for one step) is Muster's addition.
 
     Accepted without effect: session_config, protocol, session_creation_timeout_secs,
-    experimental_max_worker_delay_secs, checkpoint_save_graph_def.
-    TF_CONFIG says which task of a cluster this is (cluster.py). Raises ValueError as TensorFlow
-    does, and for distribution strategies.
+    experimental_max_worker_delay_secs, checkpoint_save_graph_def. TF_CONFIG says which task of a
+    cluster this is (cluster.py). Raises ValueError where TensorFlow does, and for distribution
+    strategies.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class RunConfig:
 
     @property
     def task(self) -> Task:
-        """Muster's own: all that TF_CONFIG says."""
+        """Everything that TF_CONFIG says. TensorFlow does not have this property."""
         return self._task
 
     @property
@@ -118,7 +118,8 @@ class RunConfig:
         return self._task.servers
 
     def replace(self, **changes: Any) -> RunConfig:
-        """A copy with other values; one of the two save_checkpoints_* takes the other's place."""
+        """Returns a copy with other values; one of the two save_checkpoints_* replaces the other.
+        """
         out = copy.copy(self)
         for name, value in changes.items():
             if name not in vars(self) or name.startswith("_"):
@@ -138,7 +139,7 @@ class RunConfig:
         return out
 
     def train_flags(self) -> List[str]:
-        """As flags of `muster train`."""
+        """Returns flags for `muster train`."""
         flags = ["--threads", str(self.threads)]
         if self.tf_random_seed is not None:
             flags += ["--seed", str(self.tf_random_seed)]

@@ -28,7 +28,7 @@ class _TrainSpec(NamedTuple):
 
 
 class TrainSpec(_TrainSpec):
-    """What train_and_evaluate trains on; max_steps None: until the input ends."""
+    """What train_and_evaluate trains on. max_steps None: until the input ends."""
 
     __slots__ = ()
 
@@ -57,7 +57,7 @@ class _EvalSpec(NamedTuple):
 
 
 class EvalSpec(_EvalSpec):
-    """What train_and_evaluate evaluates on; steps None: all of the input."""
+    """What train_and_evaluate evaluates on. steps None: all of the input."""
 
     __slots__ = ()
 
@@ -100,7 +100,7 @@ class _WarmStartSettings(NamedTuple):
 
 
 class WarmStartSettings(_WarmStartSettings):
-    """Weights to begin with, where the model's folder has no checkpoint yet."""
+    """The weights to begin with if the model's folder has no checkpoint yet."""
 
     __slots__ = ()
 
@@ -122,7 +122,7 @@ class WarmStartSettings(_WarmStartSettings):
         )
 
     def flag(self) -> str:
-        """As `muster train --warm-start` has it. Raises ValueError for what that cannot say."""
+        """Returns the value for `muster train --warm-start`. Raises ValueError if there is none."""
         if self.var_name_to_vocab_info:
             raise ValueError(
                 "var_name_to_vocab_info: Muster finds changed vocabularies by itself, where "

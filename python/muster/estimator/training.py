@@ -20,13 +20,13 @@ from muster.estimator.spec import EvalSpec, TrainSpec
 def train_and_evaluate(
     estimator: Estimator, train_spec: TrainSpec, eval_spec: EvalSpec
 ) -> Tuple[Dict[str, Any], List[Optional[bytes]]]:
-    """Trains; evaluates new checkpoints now and then, and the last one; exports.
+    """Trains; evaluates some checkpoints during the training, and the last one; exports.
 
-    Returns the last evaluation's metrics, and for each exporter the path of what it exported then,
-    or None. The evaluation's batches are read once and kept in a temporary file.
+    Returns the last evaluation's metrics and, for each exporter, the path of its last export or
+    None. The evaluation's batches are read once and kept in a temporary file.
 
-    In a cluster (TF_CONFIG) it is this task's part: chief and workers train, servers serve until
-    the training ends, the evaluator evaluates and exports. Who does not evaluate returns {} and
+    In a cluster (TF_CONFIG) this runs the task's part: chief and workers train, servers serve until
+    the training ends, the evaluator evaluates and exports. Tasks that do not evaluate return {} and
     None for each exporter.
     """
     if not isinstance(estimator, Estimator):
@@ -58,7 +58,7 @@ def train_and_evaluate(
 
     def evaluation(folder: pathlib.Path, label: str) -> List[object]:
         if task.in_cluster and task.type not in (MASTER, EVALUATOR):
-            # Another task evaluates, or, as tf.estimator has it, none.
+            # Another task evaluates or, as in tf.estimator, none does.
             elsewhere = ["--evaluator", "--eval", folder / "evaluation.batches"]
             return [*elsewhere, *_flags(eval_spec)] if task.has_evaluator() else []
         data = estimator._evaluation_data(eval_spec.input_fn, eval_spec.steps, folder, label)
@@ -78,7 +78,7 @@ def train_and_evaluate(
 
 
 class _Finishing:
-    """Adds to each export what its exporter asks for, as soon as the program has written it."""
+    """Adds to each export what its exporter requests, as soon as the program has written it."""
 
     def __init__(self, model_dir: str, exporters: Sequence[Exporter]) -> None:
         self._by_folder = {
@@ -91,7 +91,7 @@ class _Finishing:
             return
         path = pathlib.Path(event["saved_model"])
         finishing = self._by_folder.get(str(path.parent))
-        if finishing is not None and path.is_dir():  # else it is too old to be kept
+        if finishing is not None and path.is_dir():  # else it was too old and has been removed
             finishing.finish(path)
 
 
@@ -107,7 +107,7 @@ def _flags(spec: EvalSpec) -> List[object]:
 
 
 def _kept(exporters: Sequence[Exporter]) -> Optional[int]:
-    """How many exports stay: one number for all exporters that keep several."""
+    """Returns how many exports are kept: one number for all exporters that keep several."""
     numbers = {exporter.exports_to_keep or 0 for exporter in exporters if exporter.kind != "final"}
     if len(numbers) > 1:
         raise ValueError(
@@ -117,7 +117,7 @@ def _kept(exporters: Sequence[Exporter]) -> Optional[int]:
 
 
 def _exported(events: Sequence[Event], model_dir: str, name: str, step: int) -> Optional[bytes]:
-    """What the exporter made of the checkpoint at `step`."""
+    """Returns the export that the exporter made from the checkpoint at `step`."""
     folder = os.path.join(model_dir, "export", name)
     for event in reversed(events):
         if event.get("event") != "exported" or event.get("step") != step:

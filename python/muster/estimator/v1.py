@@ -1,8 +1,8 @@
 """`tf.compat.v1.estimator`: the estimators of TensorFlow 1, whose arguments and defaults differ.
 
 Their loss is the sum over a batch, an optimizer given by name is TensorFlow 1's with its learning
-rate, and they take a partitioner, which has no effect here. All other names are
-muster.estimator's.
+rate, and they accept a partitioner, which has no effect. All other names are those of
+muster.estimator.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from muster.estimator.heads import SUM
 
 _WITHOUT_EFFECT = ("partitioner", "input_layer_partitioner")
 
-Rate = Callable[[Mapping[str, Any]], float]  # of an estimator's arguments
+Rate = Callable[[Mapping[str, Any]], float]  # computed from an estimator's arguments
 
 
 def _is(rate: float) -> Rate:
@@ -28,7 +28,8 @@ def _of_linear_part(given: Mapping[str, Any]) -> float:
 
 
 def _first_version(base: Any, arguments: str, **named: Tuple[str, Rate]) -> Any:
-    """A class with `arguments`, in their order; `named`: each optimizer's default and rate."""
+    """Makes a class with `arguments`, in this order; `named` has each optimizer's default and rate.
+    """
     names = arguments.split()
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -1,4 +1,5 @@
-"""Programs of tf.compat.v1.estimator, on TensorFlow's and on Muster's: the same losses and weights."""
+"""Programs of tf.compat.v1.estimator give the same losses and weights with TensorFlow and Muster.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program asks of TensorFlow's logger is asked of the logger `muster` too."""
+"""Applies settings of TensorFlow's logger to the logger `muster`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import logging
 
 
 def follow_tensorflow() -> None:
-    """Shows Muster's progress where the program said `tf.compat.v1.logging.set_verbosity(INFO)`.
+    """Shows Muster's progress after `tf.compat.v1.logging.set_verbosity(INFO)`.
 
-    The logger `muster` then has the level of the logger `tensorflow` and, in a program that has no
-    other handlers, its handlers. A level above INFO is not followed, since it would hide Muster's
-    warnings; nor is any where the program has set the level of `muster` itself.
+    The logger `muster` then has the level of the logger `tensorflow` and, if the program has no
+    other handlers, its handlers. A level above INFO is not applied, since it would hide Muster's
+    warnings; nor is any if the program has set the level of `muster` itself.
     """
     theirs, ours = logging.getLogger("tensorflow"), logging.getLogger("muster")
     if not logging.NOTSET < theirs.level <= logging.INFO or ours.level != logging.NOTSET:

@@ -1,4 +1,4 @@
-"""Progress is shown where tf.estimator would show it."""
+"""Progress is shown when tf.estimator would show it."""
 
 from __future__ import annotations
 

@@ -39,24 +39,24 @@ def export(
 ) -> None:
     """Writes `model` to the new folder `path` as something that `muster train` trains.
 
-    optimizer, loss, metrics, loss_weights: what `model.compile` takes. loss=None is for a model whose
-        layers add losses (add_loss), or that has its own compute_loss.
-    inputs: what the model is called with, as its structure (one, a list, a dict) of Fields. A
-        Sequential or functional model has them already, each record field being called like its
-        input: None, or a dict of those that differ, by input name: a record field's name or a
-        Field. Inputs without names want one each.
+    optimizer, loss, metrics, loss_weights: as in `model.compile`. loss=None is for a model whose
+        layers add losses (add_loss), or that has a custom compute_loss.
+    inputs: the arguments of the model as Fields, in their structure (one, a list, a dict). For a
+        Sequential or functional model it may be None: each record field then has the name of its
+        input. Or a dict by input name of those that differ, with a record field's name or a Field.
+        Each input without a name needs one.
     label: the record field of the label, or a Field; a dict or list of them for several outputs, or
-        as the model's own compute_loss takes them. None where the loss needs none.
-    sample_weight: a record field of one number a row, or a Field of one for each step of a row.
+        as the model's custom compute_loss takes them. None if the loss needs no label.
+    sample_weight: a record field with one number per row, or a Field with one for each step of a row.
     key: the record field that `muster predict` returns with each score: a name for strings, a Field
-        of one value for another dtype.
-    example: a batch to compare the exported functions with the model on, (inputs, label) or
-        (inputs, label, sample_weight), in the same structures; None: made up.
+        with one value for another dtype.
+    example: a batch on which the exported functions are compared with the model, (inputs, label) or
+        (inputs, label, sample_weight), in the same structures; None: random values.
 
-    The model's weights are the initial values, and stay as they are. Three steps are trained by
-    Keras and by what was exported, from the same weights and seeds; nothing is written when they
-    differ. Raises ValueError for a model that cannot be exported, naming the layer and what to do;
-    FileExistsError when there is something at `path`.
+    The model's weights become the initial values; the model is not changed. Keras and the exported
+    functions train three steps from the same weights and seeds; if the results differ, nothing is
+    written. Raises ValueError for a model that cannot be exported, with the layer and what to do;
+    FileExistsError if `path` exists.
     """
     _require()
     from muster.keras import exporting
@@ -70,14 +70,14 @@ def export(
 
 
 def load(path: _Path, model: Any, manifest: Optional[_Path] = None) -> None:
-    """Gives `model` the weights at `path`.
+    """Loads the weights at `path` into `model`.
 
     path: a checkpoint that Muster wrote (its prefix, or the folder with it), a SavedModel that it
-        exported, or what `export` wrote.
-    manifest: what `export` wrote, for a model whose variables are called otherwise than then (Keras
-        numbers unnamed layers): variables are matched in order.
+        exported, or the folder that `export` wrote.
+    manifest: the folder that `export` wrote, if the names of the model's variables have changed since
+        (Keras numbers unnamed layers): variables are then matched in order.
 
-    Raises ValueError when the weights are not this model's, naming the variable; nothing is
+    Raises ValueError, which names the variable, if the weights are not this model's; nothing is
     changed then.
     """
     _require()
@@ -102,14 +102,14 @@ def write(
         or (inputs, labels) or (inputs, labels, sample_weight) as `fit` takes them; or a
         tf.data.Dataset of such, of batches or of rows. Columns that the model does not use are left
         out. Images are arrays or encoded bytes.
-    out: the file, replaced when all rows are written. With `shards` above 1 these are
+    out: the file, which is replaced when all rows are written. With `shards` above 1, the files
         OUT-00000-of-0000N, ..., which get rows in turn.
-    class_weight: by number of a class, what its rows' weights are multiplied by, as `fit` has it; 1
-        for classes that it leaves out. The model needs a sample_weight.
-    for_training: False leaves labels and weights out: for `muster predict`.
+    class_weight: a factor of the rows' weights for each class number, as in `fit`; 1 for classes
+        without a factor. The model needs a sample_weight.
+    for_training: False leaves out labels and weights, for `muster predict`.
 
-    A row without a sample_weight, of a model that has one, gets weight 1. Raises ValueError for what
-    does not fit, with the column, what the model wants and what was given; no file is left then.
+    If the model has a sample_weight, a row without one gets weight 1. Raises ValueError for data that
+    does not fit, with the column, what the model needs and what was given; no file is left then.
     """
     _require()
     from muster.keras import writing
@@ -120,15 +120,15 @@ def write(
 
 def to_model_file(model: Any, path: _Path, label: str = "label", batch_size: int = 32) -> None:
     """Writes a model folder for a compiled Keras 2 WideDeepModel: its model file, and a checkpoint with its
-    weights and the state of its optimizers, from which `muster train` goes on.
+    weights and the state of its optimizers, from which `muster train` continues.
 
     model: a tf.keras.experimental.WideDeepModel whose two models are DenseFeatures of feature columns
-        and what `linear` and `dnn` of a model file have (docs/keras.md). It works with any TensorFlow 2
-        with Keras 2.
-    label: the record field with the label. batch_size: of the training, as `fit` takes it.
+        and layers that `linear` and `dnn` of a model file have (docs/keras.md). Works with any
+        TensorFlow 2 with Keras 2.
+    label: the record field with the label. batch_size: the training's, as in `fit`.
 
-    Raises ValueError for what a model file cannot say, with the layer, the column, the loss or the
-    optimizer; nothing is written then.
+    Raises ValueError, which names the layer, the column, the loss or the optimizer, for what a model
+    file cannot express; nothing is written then.
     """
     from muster.keras import wide_deep
 
@@ -136,7 +136,7 @@ def to_model_file(model: Any, path: _Path, label: str = "label", batch_size: int
 
 
 def _require() -> None:
-    """Raises ImportError or ValueError without a TensorFlow and Keras that export can work with."""
+    """Raises ImportError or ValueError unless TensorFlow and Keras are new enough for exports."""
     try:
         import tensorflow
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""An optimizer without a rule as a function: variables, slots and gradients to new ones."""
+"""An optimizer without a rule, as a function from variables, slots and gradients to new ones."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from muster.keras.variables import TABLE, Variables, is_variable
 
 
 class Apply:
-    """The signature `apply`, and what the manifest says of its slots.
+    """The signature `apply`, and the manifest's description of its slots.
 
-    Keras's optimizers change variables in place. Here they change scratch variables, which are
-    given their values at each call, so that it is a function all the same.
+    Keras's optimizers change variables in place. Here they change scratch variables that are set
+    anew at each call, so that the result is a pure function.
     """
 
     def __init__(self, update: Optimizer, variables: Variables) -> None:
@@ -30,7 +30,7 @@ class Apply:
             self._rate_value = self._rate.numpy()
 
     def traced(self) -> Traced:
-        """Raises ValueError for an optimizer with state that it does not show."""
+        """Traces the function. Raises ValueError for an optimizer with hidden state."""
         traced = tracing.trace(self._specs(), self._body)
         known = [*self._copies, *self._slots, self._optimizer.iterations, self._rate]
         handles = [v.value.handle for v in known if is_variable(v)]
@@ -43,7 +43,7 @@ class Apply:
         return traced
 
     def values(self) -> Dict[str, Any]:
-        """The slots' initial values by name."""
+        """Returns the slots' initial values by name."""
         return {entry["name"]: slot.value for entry, slot in zip(self._entries(), self._slots)}
 
     def manifest(self) -> Dict[str, Any]:

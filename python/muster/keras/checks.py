@@ -1,4 +1,4 @@
-"""What of a model can be known to be impossible before it is traced."""
+"""Checks what can be seen of a model before it is traced."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, Iterator, List, Tuple
 import keras
 import tensorflow as tf
 
-# What Muster does by itself, and where else a model can say what it wants to differ.
+# What Muster does by itself, and how else a model can express what it does differently.
 _OWN = {
     "train_step": "put it into the loss, a layer's add_loss or the model's compute_loss",
     "test_step": "put it into the loss, the model's compute_loss or metrics=",
     "predict_step": "put it into the model's call",
     "compute_metrics": "give the metrics as metrics=",
 }
-# What is around all of that: without it a model computes the same, but for what they do besides.
+# Methods around those. Without them a model computes the same, except for their side effects.
 _AROUND = ("fit", "evaluate", "predict")
 
 
 def check_model(model: Any) -> None:
-    """Raises ValueError naming the layer and what to do."""
+    """Raises ValueError that names the layer and what to do."""
     layers = check_built(model)
     for method, instead in _OWN.items():
         if getattr(type(model), method) is not getattr(keras.Model, method):
@@ -48,7 +48,7 @@ def check_model(model: Any) -> None:
 
 
 def check_built(model: Any) -> List[Any]:
-    """The layers. Raises ValueError for what is no Keras 3 model whose variables are there."""
+    """Returns the layers. Raises ValueError for anything but a built Keras 3 model."""
     if not isinstance(model, keras.Model):
         kind = type(model).__module__.split(".")[0]
         if kind == "tf_keras":
@@ -66,7 +66,8 @@ def check_built(model: Any) -> List[Any]:
 
 
 def check_precision(model: Any, loss_scale: float) -> bool:
-    """Whether the model computes in 16 bits. Raises ValueError for float16 without a loss scale."""
+    """Returns whether the model computes in 16 bits. Raises ValueError for float16 without a loss
+    scale."""
     computed = {str(layer.compute_dtype) for layer in layers_of(model)}
     if "float16" in computed and loss_scale == 1.0:
         raise ValueError(
@@ -77,7 +78,7 @@ def check_precision(model: Any, loss_scale: float) -> bool:
 
 
 def layers_of(model: Any) -> Iterator[Any]:
-    """The model and all layers in it."""
+    """Yields the model and all layers in it."""
     return iter(model._flatten_layers(include_self=True, recursive=True))
 
 
@@ -99,7 +100,7 @@ def _check_layer(layer: Any) -> None:
     if getattr(layer, "quantization_mode", None):
         raise ValueError(f"{what} is quantized: export the model before quantizing it")
     if type(layer).__module__.startswith("keras."):
-        return  # what a lookup layer has counted is nothing that its call reads
+        return  # what a lookup layer has counted does not affect its call
     for attribute, variable in _raw_variables(layer):
         raise ValueError(
             f"{what}: its attribute '{attribute}' is a tf.Variable ('{variable.name}'), which Keras "

@@ -1,4 +1,4 @@
-"""Values out of one string of bytes, as TensorFlow operations."""
+"""Decodes values from one string of bytes, with TensorFlow operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muster.keras.tracing import Tensors, Traced
 
 
 def decode(port: Port, content: Any) -> Any:
-    """The port's values from a string scalar."""
+    """Returns the port's values, from a string scalar."""
     kind = tf.as_dtype(port.dtype)
     if port.decode == "raw":
         if kind == tf.bool:
@@ -24,7 +24,7 @@ def decode(port: Port, content: Any) -> Any:
 
 
 def function(port: Port) -> Traced:
-    """`bytes` to `value`."""
+    """Returns the function from `bytes` to `value`."""
 
     def body(arguments: Tensors) -> Tensors:
         return {"value": decode(port, arguments["bytes"])}

@@ -1,4 +1,4 @@
-"""A batch to try functions on: the caller's, or made up."""
+"""A batch on which functions are tried: the caller's, or a random one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from muster.keras.fields import Field, Port, Ports
 from muster.keras.lookups import Lookup
 
 _ROWS = 8
-_LENGTH = 5  # of what may have any length
+_LENGTH = 5  # for any length
 _SEED = 1
 
 
@@ -36,14 +36,14 @@ class Batch:
         return len(next(iter(self.inputs.values())))
 
     def rows(self, rows: slice) -> Batch:
-        """Some of its rows."""
+        """Returns some of its rows."""
         inputs = {name: value[rows] for name, value in self.inputs.items()}
         labels = {name: value[rows] for name, value in self.labels.items()}
         weight = None if self.weight is None else self.weight[rows]
         return make(self.ports, self.label_ports, inputs, labels, weight)
 
     def arguments(self) -> Dict[str, Any]:
-        """By the names that functions have for them."""
+        """Returns the values by the names of functions' arguments."""
         named = {f"input_{name}": value for name, value in self.inputs.items()}
         named.update({f"label_{name}": value for name, value in self.labels.items()})
         if self.weight is not None:
@@ -60,7 +60,7 @@ def make(
 
 def predict_once(model: Any, ports: Ports, example: Any) -> None:
     """Calls the model with the example, or with zeros, so that it has all its variables. Raises
-    ValueError where it cannot predict."""
+    ValueError if it cannot predict."""
     given = _given_inputs(ports, example)
     known = _known(model)
     values = {
@@ -73,7 +73,7 @@ def predict_once(model: Any, ports: Ports, example: Any) -> None:
 
 
 def label_field(predictions: Any, sparse: bool) -> Callable[[str, str], Field]:
-    """Makes a label's Field from the predictions that it is for."""
+    """Returns a function that makes a label's Field from the predictions for it."""
 
     def make(name: str, feature: str) -> Field:
         one = predictions
@@ -100,7 +100,8 @@ def batch(
     weight: Optional[Port],
     example: Any,
 ) -> Batch:
-    """`example` as muster.keras.export takes it, else random numbers that the model can take."""
+    """Returns `example`, as muster.keras.export takes it, or random numbers that the model can
+    take."""
     if example is not None:
         return _given(ports, labels, weight, example)
     random = np.random.default_rng(_SEED)
@@ -157,7 +158,7 @@ def _given_inputs(ports: Ports, example: Any) -> Dict[str, Any]:
 
 
 def _typed(port: Port, value: Any) -> Any:
-    """As an array of the port's dtype. Raises ValueError for another shape."""
+    """Returns an array of the port's dtype. Raises ValueError if the shape differs."""
     array = np.asarray(value)
     if port.dtype != "string":
         array = array.astype(tf.as_dtype(port.dtype).as_numpy_dtype)
@@ -177,7 +178,8 @@ def _shape(port: Port) -> List[int]:
 
 
 def _known(model: Any) -> Dict[str, Any]:
-    """By input, the values that a lookup layer without a place for others takes."""
+    """Returns, by input, the values that a lookup layer without an out-of-vocabulary index knows.
+    """
     known: Dict[str, Any] = {}
     for layer in checks.layers_of(model):
         if getattr(layer, "num_oov_indices", None) != 0 or not hasattr(layer, "get_vocabulary"):
@@ -199,7 +201,7 @@ def _zeros(port: Port, known: Any) -> Any:
 
 
 def _limit(port: Port, found: List[Lookup]) -> int:
-    """Ids below it are in every table that is looked up by this input."""
+    """Returns a number below which ids are in every table that is looked up by this input."""
     rows = [lookup.table.shape[0] for lookup in found if lookup.input == port.name]
     return min(rows) if rows else (256 if port.dtype == "uint8" else 2)
 

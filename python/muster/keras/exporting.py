@@ -1,4 +1,4 @@
-"""Puts an export together: checks, traces, compares, writes."""
+"""Makes an export: checks, traces, compares, writes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _graph(functions: Functions, update: Optimizer, measured: List[Metric]) -> G
 
 
 def _check_slices(variables: Variables, update: Optimizer) -> None:
-    """An optimizer that squares gradients does it entry by entry where Keras has a list of rows."""
+    """Refuses an optimizer that squares gradients entry by entry where Keras has a list of rows."""
     for entry in variables:
         if entry.sliced and entry.trainable and not update.adds_up():
             raise ValueError(
@@ -119,14 +119,14 @@ def _check_slices(variables: Variables, update: Optimizer) -> None:
 
 
 def _has_no_labels(request: Request) -> bool:
-    """Whether nothing would read the label that is called so by default."""
+    """Whether nothing would read the default label."""
     own = type(request.model).compute_loss is not keras.Model.compute_loss
     return request.loss is None and not own and request.metrics is None
 
 
 @contextlib.contextmanager
 def _unchanged(model: Any) -> Iterator[None]:
-    """The model's variables have their values again at the end."""
+    """Restores the values of the model's variables at the end."""
     changed = [*model.variables, *model.metrics_variables]
     before = [(variable, variable.numpy()) for variable in changed]
     try:
@@ -138,7 +138,7 @@ def _unchanged(model: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _new_folder(path: str) -> Iterator[str]:
-    """A folder that becomes `path` when it is filled, and is gone when that fails."""
+    """Yields a folder that becomes `path` when it is complete, and is removed after an error."""
     path = os.path.abspath(path)
     parent = os.path.dirname(path)
     os.makedirs(parent, exist_ok=True)

@@ -1,4 +1,4 @@
-"""muster.keras under the TensorFlow of today: what is checked is in testbed/exports."""
+"""muster.keras with the current TensorFlow; the checks are in testbed/exports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_export(results, file, name) -> None:
 
 
 def test_an_old_tensorflow_is_refused() -> None:
-    """This interpreter's has tf.estimator, hence Keras 2."""
+    """The TensorFlow of this interpreter has tf.estimator, hence Keras 2."""
     import muster.keras
 
     with pytest.raises(ImportError, match="needs TensorFlow 2.16 or later.*this is 2.15"):

@@ -1,4 +1,4 @@
-"""What a model is fed with: names, and the record fields that they come from."""
+"""The inputs of a model: names, and the record fields that they come from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DTYPES = (
     "float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool string"
 ).split()
 _DECODES = ("raw", "png", "jpeg")
-_NUMBERED = re.compile(r"keras_tensor(_\d+)?$")  # Keras's name of an input without one
+_NUMBERED = re.compile(r"keras_tensor(_\d+)?$")  # the name that Keras gives an input without one
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Port:
     decode: Optional[str]
 
     def entry(self) -> Dict[str, Any]:
-        """As the manifest says it."""
+        """Returns the manifest's entry."""
         return {**asdict(self), "shape": list(self.shape)}
 
 
@@ -79,18 +79,18 @@ class Ports:
     structure: Any
 
     def pack(self, values: Mapping[str, Any]) -> Any:
-        """`values` by name, in the structure."""
+        """Puts `values`, which are by name, into the structure."""
         return _map(lambda name: values[name], self.structure)
 
     def unpack(self, values: Any) -> Dict[str, Any]:
-        """Values in the structure, by name. Raises ValueError where it is another structure."""
+        """Returns the values of the structure by name. Raises ValueError for another structure."""
         found: Dict[str, Any] = {}
         _walk(self.structure, values, found)
         return found
 
 
 def inputs_of(model: Any, given: Any) -> Ports:
-    """See muster.keras.export. Raises ValueError where the inputs cannot be known."""
+    """See muster.keras.export. Raises ValueError if the inputs cannot be known."""
     if _is_functional(model):
         return _functional_inputs(model, given)
     if given is None:
@@ -102,8 +102,8 @@ def inputs_of(model: Any, given: Any) -> Ports:
 
 
 def labels_of(given: Any, default: Callable[[str, str], Field], wanted: bool = True) -> Ports:
-    """`default` makes the Field of a label that is only a record field's name, by its place. None
-    are none, unless they are `wanted`."""
+    """`default` makes the Field of a label that is given as a record field's name, by its place.
+    None means no labels, which is an error if they are `wanted`."""
     if given is None and not wanted:
         return Ports([], None)
     if given is None:
@@ -112,7 +112,7 @@ def labels_of(given: Any, default: Callable[[str, str], Field], wanted: bool = T
 
 
 def weight_of(given: Any) -> Optional[Port]:
-    """The sample weight: a number a row, or for each of its steps."""
+    """Returns the sample weight: a number per row, or for each step of a row."""
     if given is None:
         return None
     field = Field(given, "float32") if isinstance(given, str) else given
@@ -122,7 +122,8 @@ def weight_of(given: Any) -> Optional[Port]:
 
 
 def key_of(given: Any, others: List[Port]) -> Optional[Port]:
-    """The key of a row: one value. A field of `others` has its type, any other name is of strings."""
+    """Returns the key of a row: one value. If `others` have the field, it has their dtype, else it
+    is a string."""
     if given is None:
         return None
     field = given
@@ -137,7 +138,8 @@ def key_of(given: Any, others: List[Port]) -> Optional[Port]:
 
 
 def _is_functional(model: Any) -> bool:
-    """Whether the model knows its inputs: Sequential, or made of layers' inputs and outputs."""
+    """Whether the model knows its inputs: it is Sequential, or made of layers' inputs and outputs.
+    """
     import keras
 
     return isinstance(model, keras.Sequential) or hasattr(model, "operations")
@@ -175,7 +177,7 @@ def _functional_inputs(model: Any, given: Any) -> Ports:
 
 
 def _given_inputs(given: Any, names: List[str]) -> Mapping[str, Any]:
-    """What is given for inputs of these names, by name."""
+    """Returns what is given for the inputs of these names, by name."""
     if given is None:
         return {}
     if isinstance(given, Mapping):

@@ -1,6 +1,6 @@
-"""The model's functions, traced: pure, of variables, inputs and labels by name.
+"""The model's functions, traced: pure functions of variables, inputs and labels by name.
 
-Arguments and results are named as docs/formats/keras_export.md says.
+Arguments and results are named as in docs/formats/keras_export.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from muster.keras.variables import DENSE, SEED, STATE, TABLE, Entry, Variables
 
 @dataclass(frozen=True)
 class Taken:
-    """Rows of a table that a lookup gave, [ids..., columns]."""
+    """The rows of a table that a lookup gave, [ids..., columns]."""
 
     table: Entry
     ids: Any
@@ -32,7 +32,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class _Found:
-    """What a trace of the model's call looks up."""
+    """The lookups in a trace of the model's call."""
 
     recorder: lookups.Recorder
     rows: List[lookups.Lookup]
@@ -40,9 +40,9 @@ class _Found:
 
 
 class Functions:
-    """`find_lookups` first: it says which variables are tables; then `set_targets`, then `step`,
-    which says what the other variables are. A model's own compute_loss may look up rows by labels:
-    then `find_lookups` once more when they are set."""
+    """Call `find_lookups` first, which finds out which variables are tables; then `set_targets`;
+    then `step`, which finds out what the other variables are. A model with a custom compute_loss
+    may look up rows by labels: then call `find_lookups` again after `set_targets`."""
 
     def __init__(
         self,
@@ -60,15 +60,15 @@ class Functions:
         self.labels = Ports([], None)
         self._has_targets = False
         self.weight: Optional[Port] = None
-        self.predicted: Any = None  # predictions as placeholders, for their shapes
+        self.predicted: Any = None  # placeholders of the predictions, for their shapes
         self.loss = loss
         self.loss_scale = loss_scale
         self.predictions: List[Prediction] = []
-        self.masked = False  # whether some prediction has a mask, which weighs the loss
+        self.masked = False  # whether some prediction has a mask, which weights the loss
 
     def find_lookups(self) -> None:
-        """Which variables are tables, of which a step reads rows only. What prediction reads of
-        them otherwise it reads of whole tables (`Entry.read_whole`)."""
+        """Finds out which variables are tables, of which a step reads only rows. Prediction may
+        read them in other ways too; then it reads the whole table (`Entry.read_whole`)."""
         training = self._find_lookups(True)
         prediction = self._find_lookups(False)
         for entry in self.variables:
@@ -110,7 +110,7 @@ class Functions:
         return _Found(recorder, lookups.find(recorder, traced), traced)
 
     def _next_lookup(self, turn: int, table: Entry, layer: str, shape: Any) -> Optional[int]:
-        """The place of the first lookup from `turn` on that is such a one."""
+        """Returns the index of the first such lookup from `turn` on."""
         for place in range(turn, len(self.lookups)):
             one = self.lookups[place]
             if one.table is table and (one.layer, one.shape) == (layer, tuple(shape)):
@@ -118,16 +118,16 @@ class Functions:
         return None
 
     def set_targets(self, labels: Ports, weight: Optional[Port]) -> None:
-        """What the loss takes besides predictions."""
+        """Sets the arguments of the loss besides predictions."""
         self.labels = labels
         self.weight = weight
         self._has_targets = True
 
     @property
     def takes_class_weights(self) -> bool:
-        """Whether a step without a column of weights takes a weight of each row, which is 1 unless
-        `muster train --class-weight` gives others: where Keras's fit takes class_weight, and the loss
-        is the same with weights of 1 as without."""
+        """Whether a step without a column of weights takes a weight for each row, which is 1 unless
+        `muster train --class-weight` sets it: if Keras's fit accepts class_weight, and the loss
+        with weights of 1 is the same as without weights."""
         shape = getattr(self.predicted, "shape", None)
         return (
             self.weight is None
@@ -142,12 +142,12 @@ class Functions:
 
     @property
     def ids(self) -> Optional[Traced]:
-        """Of computed lookups; None: there is none."""
+        """Returns the function that computes ids; None if no lookup has computed ids."""
         return self._ids
 
     def step(self, metrics: List[Metric], whole: bool = False) -> Traced:
-        """Finds states, and trainable variables that the loss does not depend on, too. `metrics` are
-        of the predictions that the loss is of, as in Keras's fit."""
+        """Traces a step. Also finds states, and trainable variables that the loss does not depend
+        on. `metrics` use the same predictions as the loss, as in Keras's fit."""
         states: List[Entry] = []
 
         def body(arguments: Tensors) -> Tensors:
@@ -214,7 +214,8 @@ class Functions:
                               **self._input_specs(), **self._whole_specs()}, body)  # fmt: skip
 
     def evaluate(self, metrics: List[Metric]) -> Traced:
-        """`loss_sum` is the loss that Keras's evaluate has of the batch, times its rows."""
+        """Traces an evaluation. `loss_sum` is the loss of the batch in Keras's evaluate, times its
+        rows."""
 
         def body(arguments: Tensors) -> Tensors:
             predictions, scope = self._forward(arguments, False, False, with_loss=True)
@@ -228,7 +229,7 @@ class Functions:
         return tracing.trace({**self._step_specs(False), **self._whole_specs()}, body)
 
     def serve(self, values: Dict[int, Any], inputs: Tensors) -> Tensors:
-        """Predictions from variables' values by index, tables whole."""
+        """Computes predictions from the variables' values by index; tables are whole."""
         arguments = {self.variables.all[i].argument(): value for i, value in values.items()}
         arguments.update({f"input_{name}": value for name, value in inputs.items()})
         predictions, _ = self._call(arguments, False, None)
@@ -237,7 +238,7 @@ class Functions:
             for name, value in outputs.named(self.model, predictions).items()
         }
 
-    # ---- parts of those
+    # ---- parts of these functions
 
     def _forward(
         self,
@@ -248,8 +249,8 @@ class Functions:
         tape: Any = None,
         taken: Optional[List[Taken]] = None,
     ) -> Tuple[Any, Any]:
-        """Predictions and the scope, with rows of tables from blocks, or from whole tables. `tape`
-        watches the rows that are trained, which are added to `taken`."""
+        """Returns predictions and the scope, with rows of tables from blocks or from whole tables.
+        `tape` watches the trained rows, which are added to `taken`."""
         turn = 0
 
         def handle(layer: Any, inputs: Any, real: Callable[[], Any]) -> Any:
@@ -288,8 +289,8 @@ class Functions:
         read: Optional[Callable[[Any], None]],
         with_loss: bool = False,
     ) -> Tuple[Any, Any]:
-        """The model's predictions, and the scope with the variables' new values and, where they are
-        asked for, the losses: `loss`, and `data_loss` without what layers add."""
+        """Returns the model's predictions, and the scope with the variables' new values and, if
+        requested, the losses: `loss`, and `data_loss` without what layers add."""
         mapping = [
             (entry.variable, arguments[name])
             for entry in self.variables
@@ -310,8 +311,8 @@ class Functions:
         )
         with scope:
             predictions = call(self.model, inputs, training)
-            if not self.loss.own:  # which reads of them what it wants
-                list(self.model.losses)  # what regularizers read is read
+            if not self.loss.own:  # a custom compute_loss reads the losses that it needs
+                list(self.model.losses)  # so that the variables that regularizers read are found
             if with_loss:
                 labels, weight = self._targets(arguments)
                 scope.data_loss, scope.loss = self.loss(
@@ -325,7 +326,7 @@ class Functions:
         return self.labels.pack(labels), arguments.get("sample_weight")
 
     def _share(self, arguments: Tensors) -> Any:
-        """These rows' share of the denominator; None: nothing to multiply by."""
+        """Returns these rows' share of the denominator; None: there is nothing to multiply by."""
         if not self.loss.by_rows:
             return None
         whole = arguments["denominator"]
@@ -342,8 +343,9 @@ class Functions:
         return {entry.argument("grad"): self._unscaled(tf.convert_to_tensor(gradient))}
 
     def _row_gradients(self, taken: List[Taken], gradients: List[Any]) -> Tensors:
-        """Of each table, an entry for each id. The gradient of the rows that a lookup gave is its
-        entries already: that of the table would be the same by way of many more operations."""
+        """Returns, for each table, one entry for each id. The gradient with respect to the rows of
+        a lookup consists of its entries; the gradient with respect to the table would be the same,
+        but take many more operations."""
         entries: Dict[int, List[Tuple[Any, Any]]] = {}
         for one, gradient in zip(taken, gradients):
             if gradient is None:
@@ -411,7 +413,7 @@ class Functions:
 
 
 def call(model: Any, inputs: Any, training: bool) -> Any:
-    """As Keras's train_step and predict_step do it."""
+    """Calls the model as Keras's train_step and predict_step do."""
     parameters = inspect.signature(model.call).parameters.values()
     takes = any(p.name == "training" or p.kind is p.VAR_KEYWORD for p in parameters)
     return model(inputs, training=training) if takes else model(inputs)

@@ -1,4 +1,4 @@
-"""Puts traced functions into one plain graph, with nothing in it that they do not need."""
+"""Puts traced functions into one plain graph that contains only what they need."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 from muster.keras.tracing import Traced
 
-# The operation that fills the lookup tables, which loading a SavedModel runs.
+# The operation that fills the lookup tables; loading a SavedModel runs it.
 FILL = "fill_tables"
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 _DRAWS = (
@@ -21,18 +21,18 @@ _FROM_TABLE = ("LookupTableFindV2", "LookupTableSizeV2")
 
 
 class Graph:
-    """What `step/` holds: signatures over one graph."""
+    """The contents of `step/`: signatures over one graph."""
 
     def __init__(self) -> None:
         self.graph = tf.Graph()
         self.signatures: Dict[str, Dict[str, Dict[str, str]]] = {}
-        self._tables: Dict[int, Any] = {}  # id of a table's handle -> its handle here
-        self._kept: List[Any] = []  # so that those ids stay theirs
+        self._tables: Dict[int, Any] = {}  # id of a table's handle -> its handle in this graph
+        self._kept: List[Any] = []  # keeps objects alive so that their ids stay unique
         self._fills: List[Any] = []
 
     def add(self, name: str, traced: Traced, scratch: bool = False) -> None:
-        """Raises ValueError for a function that reads variables (but for scratch ones, where it
-        may have them), draws random numbers by itself or calls Python."""
+        """Adds a function. Raises ValueError if it reads variables (except scratch ones, if
+        allowed), draws random numbers by itself or calls Python."""
         outputs = {key: tensor.name for key, tensor in traced.outputs.items()}
         nodes = prune(
             traced.graph.as_graph_def(), {tensor.op.name for tensor in traced.outputs.values()}
@@ -82,7 +82,7 @@ class Graph:
             builder.save()
 
     def _definition(self, signature: Dict[str, Dict[str, str]]) -> Any:
-        """A SignatureDef."""
+        """Returns a SignatureDef."""
         definition = SignatureDef(method_name="muster/keras")
         for side in ("inputs", "outputs"):
             for key, name in signature[side].items():
@@ -96,7 +96,7 @@ class Graph:
     def _outside(
         self, outside: Any, nodes: Any, inside: Any, traced: Traced, scratch: bool
     ) -> Callable[[], Any]:
-        """Makes what stands here for a tensor that the function took from outside itself."""
+        """Makes a node that replaces a tensor from outside the function."""
         if outside.dtype not in (tf.resource, tf.variant):
             value = outside.numpy()
             return lambda: tf.constant(value, outside.dtype)
@@ -113,7 +113,7 @@ class Graph:
         )
 
     def _table(self, handle: Any, node: Any) -> Callable[[], Any]:
-        """A hash table with the content of the one of `handle`; one for each handle."""
+        """Makes a hash table with the contents of the one of `handle`; one for each handle."""
         if node.op != "LookupTableFindV2":
             raise ValueError("a layer asks for its lookup table's size; it can only look words up")
         key, value = (tf.as_dtype(node.attr[name].type) for name in ("Tin", "Tout"))
@@ -142,7 +142,8 @@ class Graph:
 
 
 def prune(graph: Any, wanted: Set[str]) -> Any:
-    """A GraphDef of the nodes that `wanted` ones depend on, and the functions that those call."""
+    """Returns a GraphDef with the nodes that the `wanted` ones depend on, and the functions that
+    they call."""
     nodes = {node.name: node for node in graph.node}
     keep: Set[str] = set()
     todo = list(wanted)
@@ -170,7 +171,7 @@ def prune(graph: Any, wanted: Set[str]) -> Any:
 
 
 def check_operations(graph: Any, signature: str) -> None:
-    """Raises ValueError for operations that are no pure function."""
+    """Raises ValueError for operations that are not pure functions."""
     everywhere = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
     for node in everywhere:
         if node.op in _PYTHON:
@@ -188,7 +189,7 @@ def check_operations(graph: Any, signature: str) -> None:
 
 
 def _place(node: Any) -> str:
-    """Where a node is; Keras writes layers' names into those of nodes."""
+    """Returns where a node comes from: Keras writes layers' names into the names of nodes."""
     return f"'{node.name.rpartition('/')[0] or node.name}'"
 
 

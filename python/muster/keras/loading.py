@@ -1,4 +1,4 @@
-"""Weights out of checkpoints and SavedModels, back into a Keras model."""
+"""Loads weights from checkpoints and SavedModels into a Keras model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def load(path: str, model: Any, export: Optional[str]) -> None:
         elif key in constants:
             value = constants[key]
         elif entry.kind == SEED or entry.dtype != "float32":
-            continue  # it is nothing that training changes
+            continue  # training does not change it
         else:
             raise ValueError(_missing(prefix, key, shapes, entry))
         if list(value.shape) != entry.shape or value.dtype != entry.variable.numpy().dtype:
@@ -50,14 +50,14 @@ def load(path: str, model: Any, export: Optional[str]) -> None:
 
 
 def _export_beside(prefix: str) -> Optional[str]:
-    """The export of the model folder that a checkpoint is in."""
+    """Returns the export in the model folder that contains the checkpoint."""
     export = os.path.join(os.path.dirname(prefix), "exported")
     return export if _has_manifest(export) else None
 
 
 def _constants(export: Optional[str]) -> Dict[str, Any]:
-    """What no training of an export changes, by name: frozen weights, statistics of adapted layers.
-    A checkpoint does not have them."""
+    """Returns by name the values of an export that training does not change: frozen weights,
+    statistics of adapted layers. Checkpoints do not contain them."""
     if export is None:
         return {}
     reader = _open(os.path.join(export, manifest.WEIGHTS))
@@ -82,7 +82,8 @@ def _missing(prefix: str, key: str, shapes: Dict[str, Any], entry: Entry) -> str
 
 
 def _find(path: str, variables: Variables) -> Tuple[str, Optional[List[str]]]:
-    """A bundle's prefix, and its keys in variable order where those are no names."""
+    """Returns a bundle's prefix and, if its keys are not names, the keys in the order of variables.
+    """
     if _has_manifest(path):
         return os.path.join(path, manifest.WEIGHTS), None
     saved = os.path.join(path, "variables", "variables")
@@ -110,7 +111,7 @@ def _has_manifest(path: str) -> bool:
 
 
 def _names(export: Optional[str]) -> Optional[List[str]]:
-    """Of an export's variables, in order."""
+    """Returns the names of an export's variables, in order."""
     if export is None:
         return None
     return [str(entry["name"]) for entry in manifest.read(export)["variables"]]

@@ -1,7 +1,7 @@
-"""Where a model reads rows of a table by ids, found and replaced while it is traced.
+"""Finds and replaces the places where a model reads rows of a table by ids, while it is traced.
 
-Embedding layers are intercepted by their class, for the time of a trace, so that subclasses and
-layers inside layers are seen too. Keras is not safe for threads, and neither is this.
+Embedding layers are intercepted by their class during a trace, so that subclasses and layers inside
+layers are found too. Like Keras itself, this is not thread-safe.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Handler = Callable[[Any, Any, Callable[[], Any]], Any]
 
 @dataclass(frozen=True)
 class Lookup:
-    """The K-th lookup of a call of the model."""
+    """Lookup number K of a call of the model."""
 
     index: int
     table: Entry
     layer: str
     shape: Shape
-    input: Optional[str]  # the input that the ids are
-    label: Optional[str]  # or the label; neither: they are computed
+    input: Optional[str]  # the input with the ids
+    label: Optional[str]  # or the label with the ids; if neither is set, the ids are computed
 
     @property
     def argument(self) -> str:
@@ -53,7 +53,8 @@ class Lookup:
 
 @contextlib.contextmanager
 def intercepted(handler: Handler) -> Iterator[None]:
-    """`handler` answers calls of Embedding layers: layer, inputs, and what calls the real one."""
+    """Lets `handler` answer calls of Embedding layers: it gets the layer, the inputs, and the real
+    call."""
     real = keras.layers.Embedding.call
 
     def call(self: Any, inputs: Any) -> Any:
@@ -75,11 +76,11 @@ class _Seen:
 
 @dataclass
 class Recorder:
-    """Sees which variables are tables: those of Embedding layers that nothing else reads."""
+    """Finds out which variables are tables: those of Embedding layers that nothing else reads."""
 
     variables: Variables
     seen: List[_Seen] = field(default_factory=list)
-    whole: Dict[int, str] = field(default_factory=dict)  # variable index -> why it is no table
+    whole: Dict[int, str] = field(default_factory=dict)  # variable index -> why it is not a table
     _inside: Optional[Entry] = None
 
     def handle(self, layer: Any, inputs: Any, real: Callable[[], Any]) -> Any:
@@ -98,7 +99,7 @@ class Recorder:
             self._inside = None
 
     def read(self, variable: Any) -> None:
-        """Of each read of a variable's value."""
+        """Called for each read of a variable's value."""
         if not self.variables.has(variable):
             return
         entry = self.variables.of(variable)
@@ -107,8 +108,8 @@ class Recorder:
 
 
 def find(recorder: Recorder, traced: tracing.Traced) -> List[Lookup]:
-    """The lookups of a trace by `recorder`, of tables: a variable with a lookup whose ids are neither
-    a label as it is nor computed from the inputs alone is none."""
+    """Returns the lookups of tables in a trace by `recorder`. A variable is not a table if the ids
+    of some lookup are neither an unchanged label nor computed from the inputs alone."""
     graph = traced.graph
     arguments = {tensor.op.name: name for name, tensor in traced.inputs.items()}
     for seen in recorder.seen:
@@ -140,19 +141,21 @@ def find(recorder: Recorder, traced: tracing.Traced) -> List[Lookup]:
 
 
 def number(lookups: List[Lookup]) -> List[Lookup]:
-    """The same, counted from 0."""
+    """Returns the same lookups, numbered from 0."""
     return [replace(lookup, index=index) for index, lookup in enumerate(lookups)]
 
 
 def computed_ids(recorder: Recorder, lookups: List[Lookup]) -> Dict[str, Any]:
-    """The tensors of `recorder`'s graph that are the ids of computed lookups, by argument."""
+    """Returns, by argument, the tensors of `recorder`'s graph that are the ids of computed lookups.
+    """
     tables: Set[int] = {lookup.table.index for lookup in lookups}
     seen = [one for one in recorder.seen if one.table.index in tables]
     return {lookup.argument: one.ids for lookup, one in zip(lookups, seen) if lookup.computed}
 
 
 def _plain(ids: Any, arguments: Dict[str, str], kind: str) -> Optional[str]:
-    """The input or label that `ids` are, casts apart; `kind` is "input_" or "label_"."""
+    """Returns the input or label that `ids` are, apart from casts; `kind` is "input_" or "label_".
+    """
     while ids.op.type in ("Cast", "Identity") and ids.dtype.is_integer:
         ids = ids.op.inputs[0]
     name = arguments.get(ids.op.name) if ids.dtype != tf.bool else None
@@ -164,8 +167,8 @@ def _is_variable_read(op: Any) -> bool:
 
 
 def refuse_tables(variables: Variables, arguments: tracing.Tensors) -> Callable[[Any], None]:
-    """What is called of each read of a variable: of a table only rows are there, but where it is an
-    argument as a whole."""
+    """Returns a function to call for each read of a variable: only rows of a table are available,
+    unless the whole table is an argument."""
 
     def read(variable: Any) -> None:
         if not variables.has(variable) or variables.of(variable).kind != TABLE:

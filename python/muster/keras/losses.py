@@ -1,4 +1,4 @@
-"""What is minimised, computed by Keras as `compile(loss=...)` and `compute_loss` have it."""
+"""The loss that is minimised, computed by Keras as in `compile(loss=...)` and `compute_loss`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ _NO_LOSS = (
 
 
 class Loss:
-    """The loss of a compiled model: of `loss` and `loss_weights`, of what the model's layers add,
-    or of the model's own compute_loss.
+    """The loss of a compiled model: from `loss` and `loss_weights` and what the model's layers add,
+    or from a custom compute_loss.
 
-    by_rows: it is a mean over rows, and not their sum. separable: it is one or the other, whatever
-    else is in the batch. `examine` finds out what cannot be known from the arguments.
+    by_rows: it is a mean over rows, and not their sum.
+    separable: it is one or the other, whatever else is in the batch.
+
+    `examine` finds out what the arguments do not show.
     """
 
     def __init__(self, model: Any, loss: Any, loss_weights: Any) -> None:
@@ -42,8 +44,8 @@ class Loss:
     def __call__(
         self, inputs: Any, labels: Any, predictions: Any, sample_weight: Any, training: bool
     ) -> Tuple[Any, Any]:
-        """Two scalars, of a model that was just called: the loss without what its layers add, and
-        with it. Of its own compute_loss, which may have both, they are the same."""
+        """Returns two scalars for a model that was just called: the loss without and with what its
+        layers add. With a custom compute_loss, which may contain both, they are equal."""
         if self.own:
             whole = self._scalar(self._own(inputs, labels, predictions, sample_weight, training))
             return whole, whole
@@ -66,17 +68,17 @@ class Loss:
 
     @property
     def wants_labels(self) -> bool:
-        """Whether it can be computed only with labels. An own compute_loss may do without."""
+        """Whether labels are required. A custom compute_loss may do without."""
         return self._carrier is not None
 
     @property
     def weighs_rows(self) -> bool:
-        """Whether the weights of rows multiply their losses, and change nothing else."""
+        """Whether the weights of rows only multiply their losses."""
         return not self.own and len(self._flat) == 1 and not self._by_weight()
 
     @property
     def sparse(self) -> bool:
-        """Whether labels are numbers of classes."""
+        """Whether labels are class numbers."""
         return any("sparse" in name.lower() for name in self._names())
 
     def manifest(self, masked: bool, weighted: bool) -> Dict[str, Any]:
@@ -90,12 +92,13 @@ class Loss:
 
     @property
     def by_rows_alone(self) -> bool:
-        """Whether it is known to be a mean over rows: a user's function may divide by what only some
-        batches have (a mask), which no example shows."""
+        """Whether it is certainly a mean over rows: a user's function may divide by something that
+        only some batches have (a mask), which no example shows."""
         return self.by_rows and not self.own and "custom" not in self._names()
 
     def examine(self, whole: Any, parts: List[Any], rows: List[int], tolerance: float) -> None:
-        """Of the loss of a batch, and of its parts, which have `rows` rows each."""
+        """Finds out the rest from the loss of a batch and of its parts, which have `rows` rows
+        each."""
         allowed = tolerance * abs(whole) + 1e-7
         mean = abs(float(np.dot(parts, rows)) / sum(rows) - whole) <= allowed
         total = abs(sum(parts) - whole) <= allowed
@@ -104,8 +107,8 @@ class Loss:
         self.separable = mean if self.by_rows else total
 
     def _is_separable(self, masked: bool, weighted: bool) -> bool:
-        """An own compute_loss may divide by the sum of the weights, which an example hardly shows where
-        all rows have about the same loss."""
+        """A custom compute_loss may divide by the sum of the weights, which an example hardly shows
+        if all rows have about the same loss."""
         by_weight = self.own or self._by_weight()
         return self.separable and not masked and not (by_weight and weighted)
 
@@ -127,7 +130,8 @@ class Loss:
 
     @contextlib.contextmanager
     def _compiled(self) -> Iterator[None]:
-        """The model's super().compute_loss has the loss that was given, not one of `compile`."""
+        """Makes the model's super().compute_loss use the loss that was given, not one of `compile`.
+        """
         attributes = vars(self._model)
         before = attributes.get("_compile_loss")
         attributes["_compile_loss"] = self._carrier and self._carrier._compile_loss
@@ -156,7 +160,7 @@ class Loss:
         return names
 
     def _reductions(self) -> bool:
-        """Whether it is a mean over rows, and not their sum."""
+        """Returns whether it is a mean over rows, and not their sum."""
         found = set()
         for one in self._flat:
             reduction = getattr(one, "reduction", "sum_over_batch_size")

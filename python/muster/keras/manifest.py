@@ -1,4 +1,4 @@
-"""The export's manifest and initial values, written and read."""
+"""Writes and reads the export's manifest and initial values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def content(
     metrics: List[Metric],
     graph: Graph,
 ) -> Dict[str, Any]:
-    """Of functions that are traced; `optimizer` is its entry."""
+    """Returns the manifest of traced functions; `optimizer` is its entry."""
     model, weight = functions.model, functions.weight
     loss = functions.loss.manifest(functions.masked, weight is not None)
     by_batch = not loss["separable"] or not functions.loss.by_rows_alone
@@ -64,7 +64,7 @@ def write(folder: str, manifest: Dict[str, Any]) -> None:
 
 
 def read(folder: str) -> Dict[str, Any]:
-    """Raises ValueError for what is no manifest of an export."""
+    """Reads a manifest. Raises ValueError if it is not one of an export."""
     path = os.path.join(folder, FILE)
     try:
         with open(path, encoding="utf-8") as file:
@@ -81,7 +81,7 @@ def read(folder: str) -> Dict[str, Any]:
 
 
 def write_weights(folder: str, variables: Variables, slots: Dict[str, Any]) -> None:
-    """The bundle of initial values."""
+    """Writes the bundle of initial values."""
     values = {entry.name: entry.variable.value for entry in variables}
     values.update({f"optimizer/{name}": slot for name, slot in slots.items()})
     names = sorted(values)
@@ -97,6 +97,6 @@ def _config(model: Any) -> Optional[Dict[str, Any]]:
     try:
         config = json.loads(model.to_json())
         json.dumps(config, allow_nan=False)
-    except Exception:  # subclassed models, and layers that do not say what they are made of
+    except Exception:  # subclassed models, and layers without a complete config
         return None
     return config if isinstance(config, dict) else None

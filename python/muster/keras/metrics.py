@@ -1,4 +1,4 @@
-"""Keras metrics as sums: what a batch adds to a metric's states, and the value of the states."""
+"""Keras metrics as sums: what a batch adds to a metric's states, and the value for given states."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from muster.keras.tracing import Tensors, Traced
 
 _ACCURACY = ("accuracy", "acc")
 _CROSSENTROPY = ("crossentropy", "ce")
-_FIRST, _SECOND = slice(None, 1), slice(1, None)  # of the rows of an example
+_FIRST, _SECOND = slice(None, 1), slice(1, None)  # ranges of the rows of an example
 
 
 class Metric:
-    """The M-th metric, of the output at `key` of the model's predictions, or of the only one, and the
-    label at `label_key`."""
+    """Metric number M, for the output at `key` of the model's predictions (or the only output) and
+    the label at `label_key`."""
 
     def __init__(self, index: int, metric: Any, key: Any, label_key: Any, name: str) -> None:
         self.name = name
         self._index = index
         self._metric = metric
         self._key, self._label_key = key, label_key
-        self.by_batch = False  # whether its value depends on the batches that rows come in
+        self.by_batch = False  # whether its value depends on how rows are split into batches
         self._seeds = [
             (generator.state, np.array(generator.state))
             for generator in vars(metric).values()
@@ -34,8 +34,8 @@ class Metric:
         ]
 
     def prepare(self, labels: Any, predictions: Any) -> None:
-        """Of an example; makes the metric's variables. Raises ValueError for a metric that cannot be
-        exported, or whose states do not add up over batches."""
+        """Makes the metric's variables, from an example. Raises ValueError for a metric that cannot
+        be exported, or whose states do not add up over batches."""
         try:
             one, two = (self._eager(labels, predictions, half) for half in (_FIRST, _SECOND))
             in_turn = self._eager(labels, predictions, _FIRST, _SECOND)
@@ -59,7 +59,7 @@ class Metric:
         self.by_batch = not _near(at_once, in_turn)
 
     def _check_captures(self, labels: Any, predictions: Any) -> None:
-        """Its update must be a function of labels and predictions."""
+        """Checks that its update is a function of labels and predictions."""
         given = [_at(labels, self._label_key), _at(predictions, self._key)]
         flat = keras.tree.flatten(given)
 
@@ -84,8 +84,8 @@ class Metric:
         return self._added(_at(labels, self._label_key), _at(predictions, self._key))
 
     def _added(self, label: Any, prediction: Any) -> Tensors:
-        """What these add to the states. A metric that draws random numbers (rankings, among ties)
-        draws the same ones each time."""
+        """Returns what these add to the states. A metric that draws random numbers (for ties in
+        rankings) draws the same ones each time."""
         variables = self._metric.variables
         zeros = [tf.zeros(v.shape, v.dtype) for v in variables]
         seeds = [(variable, tf.constant(value)) for variable, value in self._seeds]
@@ -97,7 +97,7 @@ class Metric:
         }
 
     def result(self) -> Tuple[str, Traced]:
-        """The signature of the value, and its name."""
+        """Returns the signature that computes the value, and its name."""
 
         def body(arguments: Tensors) -> Tensors:
             states = [
@@ -131,7 +131,7 @@ class Metric:
         ]
 
     def _eager(self, labels: Any, predictions: Any, *parts: slice) -> List[Any]:
-        """The states after these parts of the rows, each with the same random numbers."""
+        """Returns the states after these parts of the rows, each with the same random numbers."""
         label, prediction = _at(labels, self._label_key), _at(predictions, self._key)
         self._metric.reset_state()
         for rows in parts:
@@ -144,8 +144,9 @@ class Metric:
 def resolve(
     given: Any, labels: Any, predictions: Any, outputs: Optional[List[str]]
 ) -> List[Metric]:
-    """`given` as `compile(metrics=...)` takes it; labels and predictions of an example; the names of
-    the model's outputs, where it has some. A metric has the name that Keras shows."""
+    """Resolves `given`, as `compile(metrics=...)` takes it, for labels and predictions of an
+    example; `names` are those of the model's outputs, if it has any. A metric has the name that
+    Keras shows."""
     found: List[Metric] = []
     several = isinstance(predictions, (Mapping, list, tuple))
     names = outputs if outputs and several and len(outputs) == len(predictions) else []
@@ -195,7 +196,8 @@ def _check_output(key: Any, there: Sequence[Any]) -> None:
 
 
 def _label_key(labels: Any, key: Any, names: List[str]) -> Any:
-    """Where the label is that the output at `key` is compared with; None: it is the label of all."""
+    """Returns the key of the label for the output at `key`; None: all outputs have the same label.
+    """
     if key is None or not isinstance(labels, (Mapping, list, tuple)):
         return None
     there = labels if isinstance(labels, Mapping) else range(len(labels))
@@ -226,7 +228,7 @@ def _metric(given: Any, label: Any, prediction: Any) -> Any:
 
 
 def _by_shape(word: str, label: Any, prediction: Any) -> Any:
-    """Keras's rule for 'accuracy' and 'crossentropy'."""
+    """Applies Keras's rule for 'accuracy' and 'crossentropy'."""
     accuracy = word in _ACCURACY
     if prediction.shape[-1] == 1 or len(prediction.shape) == 1:
         kind = keras.metrics.BinaryAccuracy if accuracy else keras.metrics.BinaryCrossentropy
@@ -244,7 +246,7 @@ def _by_shape(word: str, label: Any, prediction: Any) -> Any:
 
 
 def _snake_case(function: Any) -> str:
-    """A function's name as Keras writes it."""
+    """Returns a function's name in Keras's spelling."""
     name = re.sub(r"\W+", "", str(getattr(function, "__name__", type(function).__name__)))
     name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()

@@ -1,4 +1,4 @@
-"""A Keras optimizer as the manifest says it: by name and numbers, or as a function to apply."""
+"""A Keras optimizer in the manifest: by name and numbers, or as a function to apply."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muster.keras import tracing
 from muster.keras.tracing import Tensors, Traced
 from muster.keras.variables import Entry, Variables
 
-# What has a rule (docs/formats/keras_export.md), and its arguments.
+# The optimizers that have a rule (docs/formats/keras_export.md), and their arguments.
 _RULES: Dict[str, Tuple[str, ...]] = {
     "SGD": ("momentum", "nesterov"),
     "Adagrad": ("initial_accumulator_value", "epsilon"),
@@ -40,9 +40,9 @@ _CLIPS = ("clipnorm", "clipvalue", "global_clipnorm")
 
 
 class Optimizer:
-    """`given`: what `compile(optimizer=...)` takes. It stays as it is; `fresh` makes new ones.
+    """`given` is what `compile(optimizer=...)` takes. It is not changed; `fresh` makes new ones.
 
-    Raises ValueError for what cannot be carried over.
+    Raises ValueError for what cannot be exported.
     """
 
     def __init__(self, given: Any) -> None:
@@ -64,11 +64,11 @@ class Optimizer:
         self.loss_scale = float(self._given.loss_scale_factor or 1.0)
 
     def fresh(self) -> Any:
-        """A new one of the same arguments, for gradients that are not scaled."""
+        """Returns a new one with the same arguments, for gradients that are not scaled."""
         return type(self._given).from_config(dict(self._config, loss_scale_factor=None))
 
     def built(self, variables: List[Any], trained: List[Entry], all_: Variables) -> Any:
-        """A new one for `variables`, which are `trained` ones or stand for them."""
+        """Returns a new one for `variables`, which are the `trained` ones or replace them."""
         optimizer = self.fresh()
         excluded = (self._weight_decay(all_) or {"excluded": []})["excluded"]
         if excluded:
@@ -79,7 +79,7 @@ class Optimizer:
         return optimizer
 
     def adds_up(self) -> bool:
-        """Whether gradients of repeated rows may be added up before it sees them."""
+        """Whether the gradients of repeated rows may be added up before the optimizer gets them."""
         clipped = any(getattr(self._given, clip, None) for clip in _CLIPS)
         return self.name == "SGD" and not clipped
 
@@ -91,7 +91,7 @@ class Optimizer:
         return known and not constrained and not getattr(self._given, "amsgrad", False)
 
     def manifest(self, variables: Variables) -> Dict[str, Any]:
-        """Of one with a rule."""
+        """Returns the manifest's entry of an optimizer with a rule."""
         config = self._config
         entry: Dict[str, Any] = {"name": self.name, "rule": "keras"}
         entry.update({name: _number(config[name]) for name in _RULES[self.name]})
@@ -102,7 +102,7 @@ class Optimizer:
         return entry
 
     def schedule(self) -> Optional[Traced]:
-        """The learning rate as a function of the step, for a schedule without a name."""
+        """Returns the learning rate as a function of the step, for a schedule without a name."""
         if not _is_schedule(self._rate) or _is_named(self._rate):
             return None
 
@@ -176,7 +176,7 @@ def _check(optimizer: Any) -> None:
 
 
 def _number(value: Any) -> Any:
-    """As JSON; float32 by its shortest digits, so that 0.01 stays 0.01."""
+    """Converts to JSON; a float32 by its shortest digits, so that 0.01 remains 0.01."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     single = struct.unpack("<f", struct.pack("<f", float(value)))[0]
@@ -190,6 +190,6 @@ def _number(value: Any) -> Any:
 
 
 def slots(optimizer: Any) -> List[Any]:
-    """A built optimizer's variables but for its count of steps and its learning rate."""
+    """Returns a built optimizer's variables except its count of steps and its learning rate."""
     rate = getattr(optimizer, "_learning_rate", None)
     return [v for v in optimizer.variables if v is not optimizer.iterations and v is not rate]

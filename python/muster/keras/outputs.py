@@ -1,4 +1,4 @@
-"""What a model predicts, by name."""
+"""The predictions of a model, by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Prediction:
 
 
 def described(tensors: Tensors) -> List[Prediction]:
-    """Of what `named` gives."""
+    """Describes the tensors that `named` returns."""
     return [
         Prediction(name[len("output_") :], value.dtype.name, value.shape.as_list()[1:])
         for name, value in tensors.items()
@@ -27,7 +27,7 @@ def described(tensors: Tensors) -> List[Prediction]:
 
 
 def named(model: Any, predictions: Any) -> Tensors:
-    """`output_NAME` of each; numbers of 16 bits as float32, which records can have."""
+    """Returns each as `output_NAME`; 16-bit numbers become float32, which records can have."""
     flat = keras.tree.flatten(predictions)
     names = getattr(model, "output_names", None)
     if isinstance(predictions, dict):
@@ -41,7 +41,8 @@ def named(model: Any, predictions: Any) -> Tensors:
 
 
 def _named(name: str, value: Any) -> List[Tuple[str, Any]]:
-    """Each tensor of a prediction by name: scores and ids of one that is both are NAME_0, NAME_1."""
+    """Returns each tensor of a prediction by name; one with both scores and ids gives NAME_0 and
+    NAME_1."""
     flat = keras.tree.flatten(value)
     if len(flat) == 1:
         return [(str(name), flat[0])]

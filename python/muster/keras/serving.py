@@ -1,4 +1,4 @@
-"""The SavedModel to serve: raw variables whose values can be written by anyone."""
+"""The SavedModel for serving: raw variables, whose values any program can write."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from muster.keras import checks, decoding
 from muster.keras.fields import Port
 from muster.keras.functions import Functions
 
-# Within an export: of the initial values, so that nobody takes it for what was trained.
+# Names of the folder in an export, which show that the values are initial ones.
 FOLDER = "before_training"
-# Of variable N in the bundle variables/variables.
+# The key of variable N in the bundle variables/variables.
 KEY = "vars/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def save(folder: str, functions: Functions) -> None:
-    """Keras's own variables would be restored by its own rules, not by their keys; hence copies."""
+    """Writes copies, since Keras's own variables would be restored by its rules, not by their keys.
+    """
     root = tf.Module()
     root.vars = [
         tf.Variable(entry.variable.value, trainable=False, name=f"v{entry.index}")
@@ -58,7 +59,7 @@ def _function(body: Callable[..., Any], specs: List[Any]) -> Any:
 
 
 def _tables(model: Any) -> List[Any]:
-    """The hash tables of lookup layers, which the SavedModel must have too."""
+    """Returns the hash tables of lookup layers, which the SavedModel must have too."""
     kind = tf.saved_model.experimental.TrackableResource
     found: List[Any] = []
     for layer in checks.layers_of(model):
@@ -69,7 +70,7 @@ def _tables(model: Any) -> List[Any]:
 
 
 def _features(ports: List[Port]) -> Optional[Dict[str, Any]]:
-    """What tf.io.parse_example takes; None where an input cannot be a feature."""
+    """Returns the arguments of tf.io.parse_example; None if an input cannot be a feature."""
     features: Dict[str, Any] = {}
     for port in ports:
         feature = _feature(port)

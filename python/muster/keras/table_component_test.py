@@ -1,4 +1,5 @@
-"""Which Keras models are exported, and which are refused and why: testbed/exports has them."""
+"""Which Keras models are exported, and which are refused and why; testbed/exports has the models.
+"""
 
 from __future__ import annotations
 

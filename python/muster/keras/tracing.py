@@ -1,4 +1,4 @@
-"""Traces a function of named tensors into a graph of its own."""
+"""Traces a function of named tensors into its own graph."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Tensors = Dict[str, Any]
 
 @dataclass(frozen=True)
 class Traced:
-    """Placeholders by argument, results by name, and what the graph reads from outside itself:
-    pairs of the tensor there and the placeholder that stands for it here."""
+    """Placeholders by argument, results by name, and what the graph reads from outside: pairs of a
+    tensor there and the placeholder that replaces it here."""
 
-    function: Any  # keeps the graph
+    function: Any  # keeps the graph alive
     inputs: Tensors
     outputs: Tensors
     captures: List[Tuple[Any, Any]]
@@ -25,12 +25,12 @@ class Traced:
         return self.function.graph
 
     def with_outputs(self, outputs: Tensors) -> Traced:
-        """The same graph, asked for other tensors of it."""
+        """Returns the same graph with other tensors as results."""
         return Traced(self.function, self.inputs, outputs, self.captures)
 
 
 def trace(specs: Mapping[str, Any], body: Callable[[Tensors], Tensors]) -> Traced:
-    """`body` takes and gives tensors by name; `specs` are tf.TensorSpecs."""
+    """`body` takes and returns tensors by name; `specs` are tf.TensorSpecs."""
     names = list(specs)
     outputs: Tensors = {}
 
@@ -47,12 +47,12 @@ def trace(specs: Mapping[str, Any], body: Callable[[Tensors], Tensors]) -> Trace
 
 
 def spec(shape: Any, dtype: str, batch: bool = True) -> Any:
-    """Of a shape without the batch."""
+    """Returns the spec for a shape without the batch."""
     return tf.TensorSpec([None, *shape] if batch else list(shape), tf.as_dtype(dtype))
 
 
 def ancestors(tensor: Any) -> List[Any]:
-    """All operations of its graph that `tensor` depends on, its own among them."""
+    """Returns all operations of its graph that `tensor` depends on, including its own."""
     found: Dict[str, Any] = {}
     todo = [tensor.op]
     while todo:
@@ -65,6 +65,6 @@ def ancestors(tensor: Any) -> List[Any]:
 
 
 def _plain(name: str) -> str:
-    """As the name of a graph node."""
+    """Returns a name that a graph node may have."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
     return plain if plain[:1].isalnum() else f"x{plain}"

@@ -1,4 +1,4 @@
-"""A model's variables as the manifest has them: an order, unique names, a kind each."""
+"""A model's variables as in the manifest: in order, each with a unique name and a kind."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ DENSE, TABLE, STATE, SEED = "dense", "table", "state", "seed"
 
 @dataclass
 class Entry:
-    """`variable` is Keras's. Tracing finds out its kind, whether the loss depends on it, and
-    whether a dense one's gradient is a list of rows in Keras (sliced), and whether prediction reads
-    a whole table (read_whole)."""
+    """A variable of the manifest; `variable` is Keras's. Tracing finds out its kind, whether the
+    loss depends on it, whether the gradient of a dense one is a list of rows in Keras (sliced), and
+    whether prediction reads a whole table (read_whole)."""
 
     index: int
     name: str
@@ -33,11 +33,12 @@ class Entry:
         return [int(length) for length in self.variable.shape]
 
     def argument(self, word: str = "var") -> str:
-        """`var_003`, `grad_003`, ..."""
+        """Returns `var_003`, `grad_003`, ..."""
         return f"{word}_{self.index:03d}"
 
     def copy(self) -> Any:
-        """A Keras variable of the same name and value, for an optimizer that looks at both."""
+        """Returns a Keras variable with the same name and value, for an optimizer that uses both.
+        """
         variable = keras.Variable(self.variable.numpy(), name=self.variable.name)
         variable._path = self.variable.path
         variable.constraint = self.variable.constraint
@@ -54,7 +55,7 @@ class Entry:
 
 
 class Variables:
-    """All of a model's, trainable ones first; metrics' are none of them."""
+    """All variables of a model, trainable ones first, without those of metrics."""
 
     def __init__(self, model: Any) -> None:
         trainable = list(model.trainable_variables)
@@ -81,7 +82,7 @@ class Variables:
         return len(self.all)
 
     def of(self, variable: Any) -> Entry:
-        """Raises KeyError for a variable that is none of the model's."""
+        """Raises KeyError for a variable that is not the model's."""
         return self._by_id[id(variable)]
 
     def has(self, variable: Any) -> bool:
@@ -96,7 +97,8 @@ class Variables:
 
 
 def is_variable(value: Any) -> bool:
-    """Of Keras: not by its class, which has been another one under the same name."""
+    """Whether it is a Keras variable. Not checked by class, since its class has changed under the
+    same name."""
     return hasattr(value, "assign")
 
 

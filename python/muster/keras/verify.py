@@ -1,8 +1,8 @@
-"""Trains a few steps with Keras and with what was exported, and compares.
+"""Trains a few steps with Keras and with the export, and compares.
 
-Keras trains the model itself, as `train_on_batch` does it. What was exported is read back from the
-files and run in a session, and Keras's optimizer is applied to its gradients. Each step begins from
-the same weights, slots and seeds, so that rounding is not amplified from step to step.
+Keras trains the model itself, as `train_on_batch` does. The export is read from its files and run
+in a session, and Keras's optimizer is applied to its gradients. Each step begins from the same
+weights, slots and seeds, so that rounding errors do not grow from step to step.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from muster.keras.optimizers import Optimizer
 from muster.keras.variables import STATE, TABLE, Entry
 
 STEPS = 3
-TOLERANCE = 1e-6  # of weights, relative to the largest of a variable
-MIXED_TOLERANCE = 1e-3  # where the model computes in 16 bits
-_SAME, _MIXED_SAME = 1e-5, 1e-2  # of losses, relative
-_NOISE = 1e-5  # gradients so small beside the largest are rounding, which Adam makes large
+TOLERANCE = 1e-6  # for weights, relative to the largest value of a variable
+MIXED_TOLERANCE = 1e-3  # for models that compute in 16 bits
+_SAME, _MIXED_SAME = 1e-5, 1e-2  # for losses, relative
+# gradients this small compared with the largest are rounding errors, which Adam amplifies
+_NOISE = 1e-5
 
 
 def evaluate_once(model: Any, loss: Loss, batch: Batch, mixed: bool) -> Tuple[Any, Any]:
-    """Labels and predictions, and the loss tried: whether it is a mean over rows, or their sum."""
+    """Returns labels and predictions, and the examined loss: whether it is a mean over rows, or
+    their sum."""
     half = batch.count // 2
     parts = [slice(None), slice(None, half), slice(half, None)] if half else [slice(None)]
     values, predicted = [], []
@@ -57,7 +59,8 @@ def evaluate_once(model: Any, loss: Loss, batch: Batch, mixed: bool) -> Tuple[An
 
 
 def _warn_of_mixed_rows(model: Any, whole: List[Any], first: List[Any], second: List[Any]) -> None:
-    """Of a batch's predictions and its halves': those of a row must not depend on the others."""
+    """Compares a batch's predictions with those of its halves: a row's must not depend on the
+    others."""
     for all_, one, two in zip(whole, first, second):
         if all_.dtype.kind != "f" or all_.shape != (len(one) + len(two), *one.shape[1:]):
             continue
@@ -73,14 +76,14 @@ def _warn_of_mixed_rows(model: Any, whole: List[Any], first: List[Any], second: 
 
 
 def tensors(structure: Any) -> Any:
-    """As Keras gives arrays to a model."""
+    """Converts arrays as Keras does for a model."""
     return keras.tree.map_structure(
         lambda one: None if one is None else tf.convert_to_tensor(one), structure
     )
 
 
 def compare(folder: str, traced: Functions, update: Optimizer, batch: Batch, mixed: bool) -> None:
-    """Of the export in `folder`; trains the model. Raises ValueError where they differ."""
+    """Checks the export in `folder`, and trains the model. Raises ValueError if they differ."""
     with Session(folder) as session:
         comparison = _Comparison(session, traced, update, batch, mixed)
         for step in range(STEPS):
@@ -89,8 +92,8 @@ def compare(folder: str, traced: Functions, update: Optimizer, batch: Batch, mix
 
 
 class Session:
-    """The functions of an export, run without optimization of the graph, as Keras's eager
-    operations are."""
+    """The functions of an export, run without graph optimizations, like Keras's eager operations.
+    """
 
     def __init__(self, folder: str) -> None:
         self._signatures = manifest.read(folder)["signatures"]
@@ -118,8 +121,8 @@ class Session:
         return signature in self._signatures
 
     def run(self, signature: str, arguments: Mapping[str, Any]) -> Dict[str, Any]:
-        """Arguments that the signature does not take are left out; a row's weight that is not among
-        them is 1."""
+        """Runs a signature. Arguments that it does not take are left out; if the weights of rows
+        are missing, they are 1."""
         places = self._signatures[signature]
         given = dict(arguments)
         if "sample_weight" in places["inputs"]:
@@ -173,7 +176,7 @@ class _Comparison:
             self._check(where, entry, ours[entry.argument("new")], entry.variable.numpy(), False)
 
     def predictions(self) -> None:
-        """Of the trained weights."""
+        """Compares the predictions of the trained weights."""
         ours = self._session.run("predict", self._arguments())
         theirs = outputs.named(
             self._model, functions.call(self._model, self._batch.model_inputs, False)
@@ -222,7 +225,8 @@ class _Comparison:
                 raise ValueError(f"{name} is another when ids are computed inside: {_ADVICE}")
 
     def _apply(self, results: Dict[str, Any], arguments: Dict[str, Any], step: int) -> List[Any]:
-        """The weights after Keras's optimizer, or the exported one, had the exported gradients."""
+        """Returns the weights after Keras's optimizer, or the exported one, has applied the
+        exported gradients."""
         if self._session.has("apply"):
             slots = optimizers.slots(self._theirs)
             given = {f"slot_{i:03d}": slot.numpy() for i, slot in enumerate(slots)}
@@ -242,7 +246,7 @@ class _Comparison:
         return [copy.numpy() for copy in self._copies]
 
     def _train(self) -> Tuple[float, List[Any]]:
-        """A step of Keras: its loss, and the gradients as dense arrays."""
+        """Takes a step with Keras; returns its loss, and the gradients as dense arrays."""
         batch = self._batch
         variables = [entry.variable for entry in self._trained]
         with tf.GradientTape() as tape:
@@ -274,7 +278,7 @@ _ADVICE = (
 
 
 def _dense(entry: Entry, results: Dict[str, Any]) -> Any:
-    """The exported gradient, of a table as a whole one."""
+    """Returns the exported gradient; for a table, that of the whole table."""
     gradient = results[entry.argument("grad")]
     if entry.kind != TABLE:
         return gradient

@@ -1,7 +1,7 @@
-"""A Keras 2 WideDeepModel of feature columns as a model folder: a model file, and a checkpoint with
-the model's weights and its optimizers' state.
+"""Converts a Keras 2 WideDeepModel of feature columns to a model folder: a model file, and a
+checkpoint with the model's weights and its optimizers' state.
 
-What a model file cannot say raises ValueError that names the layer, the loss or the optimizer.
+What a model file cannot express raises ValueError that names the layer, the loss or the optimizer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from muster.estimator import optimizers
 from muster.keras.wide_deep_layers import Chain, Deep, Rows, Wide, chain_of, deep_of, wide_of
 from muster.model_file import ModelFile, SampleInput, input_uses, stream_columns
 
-# Optimizer -> its slots, in Keras as in a checkpoint, and the argument that a slot needs.
+# Optimizer -> its slots, in Keras and in a checkpoint, and the argument that a slot depends on.
 _SLOTS: Dict[str, Tuple[Tuple[str, str], ...]] = {
     "Ftrl": (("accumulator", ""), ("linear", "")),
     "Adagrad": (("accumulator", ""),),
@@ -37,7 +37,7 @@ _HEADS = (
 
 @dataclass(frozen=True)
 class _Part:
-    """What one optimizer trains, by the names of a checkpoint."""
+    """What one optimizer trains, by the names in a checkpoint."""
 
     optimizer: Any
     variables: Mapping[str, Any]
@@ -85,7 +85,7 @@ def _write_spec(
     label: str,
     batch_size: int,
 ) -> Tuple[List[str], List[str]]:
-    """The model file; returns the names that the columns of both parts have in it."""
+    """Writes the model file; returns the names that the columns of both parts have in it."""
     uses, sample = input_uses([*wide.columns, *deep.columns]), _sample(chains)
     if label in uses:
         raise ValueError(f"label '{label}' is a feature of the model too")
@@ -108,7 +108,7 @@ def _write_spec(
 
 
 def _sample(chains: Tuple[Chain, Chain]) -> Dict[str, SampleInput]:
-    """Types of the features, as their tf.keras.Input says them."""
+    """Returns the types of the features, from their tf.keras.Input."""
     sample: Dict[str, SampleInput] = {}
     for chain in chains:
         for name, tensor in chain.inputs.items():
@@ -141,7 +141,7 @@ def _optimizers(model: Any) -> Tuple[Any, Any]:
 
 
 def _head(model: Any, units: int) -> Any:
-    """The model file's head of the loss and the activation."""
+    """Returns the model file's head for the loss and the activation."""
     loss: Dict[str, Any] = getattr(model.loss, "get_config", dict)()
     name = model.loss if isinstance(model.loss, str) else ""
     name = name or getattr(model.loss, "__name__", type(model.loss).__name__)
@@ -193,7 +193,8 @@ def _values(variable: Any) -> Any:
 
 
 def _slots(optimizer: Any, variable: Any) -> Dict[str, Any]:
-    """Those of a variable, or their first values where the optimizer has not trained yet."""
+    """Returns the slots of a variable, or their initial values if the optimizer has not trained
+    yet."""
     config = optimizer.get_config()
     whole = variable.variable if isinstance(variable, Rows) else variable
     found = {}

@@ -1,5 +1,5 @@
-"""A Keras 2 WideDeepModel of feature columns as a model folder: predictions and a further training are
-those of Keras."""
+"""A Keras 2 WideDeepModel of feature columns as a model folder: predictions and further training
+agree with Keras."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def predict(muster: Muster, folder: pathlib.Path) -> np.ndarray:
 def test_it_predicts_and_trains_as_keras(
     model: str, version: str, muster: Muster, tmp_path: pathlib.Path
 ) -> None:
-    """Also with the state of both optimizers."""
+    """Including the state of both optimizers."""
     if model == "article" and not SOURCE.is_dir():
         pytest.skip("needs the articles' programs (MUSTER_SEEDS)")
     run(python_of(version), "convert", tmp_path, *([SOURCE] if model == "article" else []), cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""The two parts of a Keras 2 WideDeepModel as a model file says them: feature columns, then layers."""
+"""The two parts of a Keras 2 WideDeepModel in a model file: feature columns, then layers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _ORDER = (
 
 @dataclass(frozen=True)
 class Chain:
-    """DenseFeatures and the layers after it, each of which reads the one before it."""
+    """DenseFeatures and the layers after it, each of which reads the one before."""
 
     part: str  # "linear" or "dnn"
     features: Any
-    inputs: Mapping[str, Any]  # what DenseFeatures is called with
+    inputs: Mapping[str, Any]  # the arguments of DenseFeatures
     layers: Sequence[Any]
 
     def refuse(self, layer: Any, why: str) -> ValueError:
@@ -71,11 +71,12 @@ class Rows:
 @dataclass(frozen=True)
 class Wide:
     columns: List[fc.FeatureColumn]
-    weights: List[Rows]  # of each column: as many as it is wide
+    weights: List[Rows]  # for each column, as many rows as it is wide
     bias: Any
 
     def variables(self, names: Sequence[str]) -> Dict[str, Any]:
-        """By their names in a checkpoint; `names` are those of the columns in the model file."""
+        """Returns the variables by their names in a checkpoint; `names` are the columns' in the
+        model file."""
         found: Dict[str, Any] = {"linear/linear_model/bias_weights": self.bias}
         for name, rows in zip(names, self.weights):
             found[f"linear/linear_model/{name}/weights"] = rows
@@ -107,14 +108,14 @@ def wide_of(chain: Chain) -> Wide:
 @dataclass
 class Deep:
     columns: List[fc.FeatureColumn]
-    settings: Dict[str, Any]  # of the model file's `dnn`
-    embeddings: List[Any]  # of the embedding columns, in order
+    settings: Dict[str, Any]  # the model file's `dnn`
+    embeddings: List[Any]  # one for each embedding column, in order
     trained: Dict[str, Any] = field(default_factory=dict)  # by their names in a checkpoint
     states: Dict[str, Any] = field(default_factory=dict)
     units: int = 1
 
     def variables(self, names: Sequence[str]) -> Dict[str, Any]:
-        """The trained ones; `names` are those that the columns got in the model file."""
+        """Returns the trained variables; `names` are the columns' in the model file."""
         tables = [n for n, c in zip(names, self.columns) if isinstance(c, fc.EmbeddingColumn)]
         paths = (f"{_INPUT_LAYER}/{name}/embedding_weights" for name in tables)
         return {**dict(zip(paths, self.embeddings)), **self.trained}
@@ -160,7 +161,8 @@ def _add_logits(chain: Chain, deep: Deep, dense: Any) -> None:
 def _add_hidden(
     chain: Chain, deep: Deep, dense: Any, rest: List[Any], number: int
 ) -> Dict[str, Any]:
-    """Takes from `rest` what belongs to this hidden layer, and returns how the model file says it."""
+    """Takes from `rest` what belongs to this hidden layer, and returns its settings in the model
+    file."""
     name = f"dnn/hiddenlayer_{number}"
     deep.trained.update({f"{name}/kernel": dense.kernel, f"{name}/bias": dense.bias})
     deep.settings["hidden_units"].append(int(dense.units))
@@ -196,7 +198,8 @@ def _add_batch_norm(chain: Chain, deep: Deep, layer: Any, name: str, momentum: f
 
 
 def _columns_of(chain: Chain) -> List[Tuple[Any, fc.FeatureColumn]]:
-    """TensorFlow's columns in the order in which DenseFeatures concatenates them, with ours."""
+    """Returns TensorFlow's columns in the order in which DenseFeatures concatenates them, and
+    Muster's."""
     found = []
     for given in sorted(chain.features._feature_columns, key=lambda column: column.name):
         column = ours(given)

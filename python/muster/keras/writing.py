@@ -1,4 +1,4 @@
-"""write(): rows in memory as TFRecord files that fit the manifest of an exported model."""
+"""write(): writes rows in memory as TFRecord files that fit the manifest of an exported model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Columns = Dict[str, Any]  # by record field: a value for each row
 
 @dataclass(frozen=True)
 class _Column:
-    """What the manifest says about one record field. `below`: ids must be below it; 0: any."""
+    """What the manifest says about one record field. `below`: ids must be below this; 0: no limit.
+    """
 
     name: str
     what: str
@@ -62,7 +63,7 @@ class Writer:
             self._check_class_weight()
 
     def write(self, data: Any, paths: Sequence[str]) -> int:
-        """Returns the number of rows. Files appear when all rows are written."""
+        """Returns the number of rows. The files appear when all rows are written."""
         count = 0
         partial = [f"{path}.partial" for path in paths]
         try:
@@ -111,7 +112,7 @@ class Writer:
         )
 
     def _named(self, data: Any, batched: bool) -> Columns:
-        """What is given for each record field; of one row as batches of one."""
+        """Returns what is given for each record field; a single row becomes a batch of one."""
         if isinstance(data, tuple):
             named = self._of_tuple(data)
         elif hasattr(data, "iloc") and hasattr(data, "columns"):
@@ -179,7 +180,7 @@ class Writer:
             yield tf.train.Example(features=features).SerializeToString()
 
     def _check_label(self, column: _Column, value: Any, row: int) -> None:
-        """Warns once of labels that binary_crossentropy has no meaning for."""
+        """Warns once about labels for which binary_crossentropy is not defined."""
         if not self._binary or isinstance(value, bytes) or value.dtype.kind not in "biuf":
             return
         outside = (value < 0) | (value > 1)
@@ -201,7 +202,8 @@ class Writer:
         i: int,
         row: int,
     ) -> None:
-        """Adds the weight of row `i` of the batch where it is not given, and that of its class."""
+        """Adds the weight of row `i` of the batch if it is not given, and multiplies it by its
+        class's."""
         weight = self._weight
         assert weight is not None
         if weight.feature in values:
@@ -230,7 +232,7 @@ class Writer:
 
 
 def paths_of(out: str, shards: int) -> List[str]:
-    """OUT itself, or OUT-00000-of-0000N: what `muster train --train 'OUT*'` reads."""
+    """Returns OUT itself, or OUT-00000-of-0000N, which `muster train --train 'OUT*'` reads."""
     if shards < 1:
         raise ValueError(f"shards={shards}: at least 1 is wanted")
     if shards == 1:
@@ -250,13 +252,15 @@ def _column(entry: Mapping[str, Any], what: str, below: int = 0) -> _Column:
 
 
 def _below(manifest: Mapping[str, Any], what: str, name: str) -> int:
-    """How many rows the tables have that are looked up by this input or label; 0 of none."""
+    """Returns how many rows the tables have that are looked up by this input or label; 0 if none.
+    """
     tables = [one["table"] for one in manifest["lookups"] if one["source"].get(what) == name]
     return min((int(manifest["variables"][table]["shape"][0]) for table in tables), default=0)
 
 
 def _by_column(given: Any, columns: Sequence[_Column], what: str) -> Columns:
-    """Inputs or labels as Keras takes them: by name, in a list, or the only one."""
+    """Returns inputs or labels, which may be given as Keras takes them: by name, in a list, or the
+    only one."""
     if isinstance(given, Mapping):
         return dict(given)
     if hasattr(given, "iloc") and hasattr(given, "columns"):
@@ -269,7 +273,8 @@ def _by_column(given: Any, columns: Sequence[_Column], what: str) -> Columns:
 
 
 def _rows(given: Any) -> Any:
-    """A value for each row, of an array, a list, a column of pandas, or a tensor, ragged ones too."""
+    """Returns a value for each row of an array, a list, a pandas column, or a tensor (also ragged).
+    """
     if hasattr(given, "to_list") and hasattr(given, "row_splits"):
         return given.to_list()
     if hasattr(given, "to_numpy"):
@@ -280,7 +285,8 @@ def _rows(given: Any) -> Any:
 
 
 def _value(column: _Column, given: Any, row: int) -> Any:
-    """One row's value as an array of the column's dtype, or bytes that are already encoded."""
+    """Returns one row's value as an array of the column's dtype, or bytes that are encoded already.
+    """
     if column.decode and isinstance(given, bytes):
         if column.decode == "raw":
             size = math.prod(length or 1 for length in column.shape)
@@ -295,7 +301,7 @@ def _value(column: _Column, given: Any, row: int) -> Any:
     except ValueError:
         raise column.wrong(row, "lists of different lengths") from None
     if array.ndim == len(column.shape) + 1 and array.shape[-1] == 1 and column.shape[-1:] != (1,):
-        array = array[..., 0]  # [rows, 1] for a number a row
+        array = array[..., 0]  # [rows, 1] means one number per row
     if array.ndim == 0 and column.shape == (1,):
         array = array.reshape(1)
     fits = array.ndim == len(column.shape) and all(
@@ -356,7 +362,7 @@ def _feature(column: _Column, value: Any) -> Any:
 def _encoded(column: _Column, value: Any) -> bytes:
     if column.decode == "raw":
         return bytes(value.astype(value.dtype.newbyteorder("<")).tobytes())
-    if column.dtype == "float32":  # read as numbers from 0 to 1
+    if column.dtype == "float32":  # images are read as numbers from 0 to 1
         value = np.clip(np.rint(value * _PIXELS), 0, _PIXELS).astype(np.uint8)
     encode = tf.io.encode_png if column.decode == "png" else tf.io.encode_jpeg
     return bytes(encode(value).numpy())

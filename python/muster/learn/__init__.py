@@ -1,10 +1,10 @@
-"""Classifier and Regressor in scikit-learn's manner. docs/scikit-learn.md describes them.
+"""Classifier and Regressor in the style of scikit-learn. docs/scikit-learn.md describes them.
 
     from muster import Classifier
     model = Classifier().fit(X, y)                  # arrays, pandas DataFrames, Arrow tables
     model.predict_proba(X)
 
-numpy is needed. Where scikit-learn is importable the classes derive from its BaseEstimator and mixins.
+They need numpy. If scikit-learn can be imported, they derive from its BaseEstimator and mixins.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""What a model learns about the columns of X when it is fitted, and how rows are sent to the program.
+"""What a model learns about the columns of X when it is fitted, and how rows are sent to the
+program.
 
-A feature has entries of the model file (docs/spec.md) and encodes its part of a Table as columns of
-a batch stream. Numbers are standardised; a missing number counts as the mean, and where numbers
-were missing in training, a further number says so. Words become a vocabulary or a hash column.
+A feature has entries in the model file (docs/spec.md) and encodes its part of a Table as columns of
+a batch stream. Numbers are standardised; a missing number counts as the mean, and if numbers were
+missing in training, a further number marks missing ones. Words become a vocabulary or a hash
+column.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from muster.cells import FLOAT, STRING
 from muster.learn import tables
 from muster.learn.tables import Table
 
-MISSING = "(missing)"  # the word for a missing one
-_NO_NUMBER = ["nan"]  # what a stream has for a missing number, and a file may have
-_BLOCK = "x"  # the input of a matrix
-_INDICATORS = 32  # a column of so many words at most is one number for each of them in a network
-_VOCABULARY = 1000  # words; a column of more is hashed
+MISSING = "(missing)"  # the word for a missing value
+_NO_NUMBER = ["nan"]  # a missing number in a stream, and possibly in a file
+_BLOCK = "x"  # the name of a matrix's input
+# in a network, a column with at most this many words becomes one number for each word
+_INDICATORS = 32
+_VOCABULARY = 1000  # a column with more words is hashed
 _LARGEST_EMBEDDING = 32
 
 Entries = Dict[str, Any]
@@ -31,7 +34,7 @@ Entries = Dict[str, Any]
 
 @dataclass
 class Parts:
-    """Entries of the model file: inputs and columns by name, and the names that the parts read."""
+    """Entries of the model file: inputs and columns by name, and the names that its parts read."""
 
     inputs: Entries
     columns: Entries
@@ -45,7 +48,7 @@ class Matrix:
 
     mean: Any
     stddev: Any
-    flagged: Any  # numbers of the columns that had missing values
+    flagged: Any  # indices of the columns that had missing values
 
     @classmethod
     def fit(cls, matrix: Any) -> Matrix:
@@ -73,12 +76,12 @@ class Matrix:
 
 @dataclass
 class Number:
-    """A named column of numbers. The model file standardises it and fills missing ones in."""
+    """A named column of numbers. The program standardises it and replaces missing values."""
 
     name: str
     mean: float
     stddev: float
-    flagged: bool  # whether a further number says that this one is missing
+    flagged: bool  # whether a further number marks missing values
 
     @classmethod
     def fit(cls, name: str, values: Any) -> Number:
@@ -102,12 +105,12 @@ class Number:
 
 @dataclass
 class Words:
-    """A named column of words: a vocabulary in the order of how frequent they are, or hashed."""
+    """A named column of words: a vocabulary with the most frequent word first, or hashed."""
 
     name: str
     words: List[str]
     buckets: int  # 0: not hashed
-    dense: str  # the column that a network reads
+    dense: str  # the name of the column that a network reads
 
     @classmethod
     def fit(cls, name: str, values: Any, dense: str) -> Words:
@@ -151,7 +154,7 @@ class Features:
 
     @classmethod
     def fit(cls, table: Table) -> Features:
-        """Raises ValueError for what cannot be learned from."""
+        """Raises ValueError if there is nothing to learn from."""
         if table.matrix is not None:
             return cls(Matrix.fit(table.matrix), [])
         taken = set(table.column_names())
@@ -177,7 +180,7 @@ class Features:
         return out
 
     def encode(self, table: Table) -> Dict[str, Any]:
-        """Columns of a batch stream of all rows, as numpy arrays."""
+        """Returns the columns of a batch stream with all rows, as numpy arrays."""
         if self.matrix is not None:
             return self.matrix.encode(table)
         columns: Sequence[Any] = table.columns or []
@@ -193,7 +196,7 @@ class Features:
 
 
 def free_name(wanted: str, taken: set[str]) -> str:
-    """`wanted`, with a number where it is taken; it is taken then."""
+    """Returns `wanted`, with a number if it is taken, and marks it as taken."""
     name, count = wanted, 1
     while name in taken:
         count += 1
@@ -203,12 +206,12 @@ def free_name(wanted: str, taken: set[str]) -> str:
 
 
 def _moments(values: Any) -> Tuple[Any, Any]:
-    """Mean and standard deviation of the numbers of each column; 0 and 1 where they say nothing."""
+    """Returns mean and standard deviation of the numbers of each column; 0 and 1 if undefined."""
     known = ~np.isnan(values)
     count = np.maximum(known.sum(axis=0), 1)
     mean = np.where(known, values, 0).sum(axis=0) / count
     variance = np.where(known, (np.where(known, values, 0) - mean) ** 2, 0).sum(axis=0) / count
-    # A column of one number differs from its mean by rounding only.
+    # The values of a column of equal numbers differ from its mean only by rounding.
     constant = variance <= (10 * np.finfo(np.float64).eps * np.abs(mean)) ** 2
     return mean, np.where(constant, 1.0, np.sqrt(variance))
 

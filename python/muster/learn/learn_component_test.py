@@ -1,4 +1,4 @@
-"""Classifier and Regressor on the data that people have, and among scikit-learn's tools."""
+"""Classifier and Regressor with common kinds of data, and with scikit-learn's tools."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ TOWNS = ["Bonn", "Köln", "Ulm"]
 
 @pytest.fixture(scope="module")
 def people():
-    """A DataFrame of each kind of column, with missing values, and a label that they explain."""
+    """Returns a DataFrame with each kind of column, with missing values, and a label that depends
+    on them."""
     random = np.random.default_rng(SEED)
     town = random.choice(TOWNS, ROWS)
     age = random.integers(18, 90, ROWS)
@@ -86,7 +87,7 @@ def test_missing_numbers_are_told_from_the_mean() -> None:
     random = np.random.default_rng(SEED)
     X = random.normal(size=(ROWS, 1))
     y = random.random(ROWS) < 0.5
-    X[y] = np.nan  # of which the mean says nothing
+    X[y] = np.nan  # the mean carries no information then
     for given in (X, pd.DataFrame(X, columns=["a"])):
         assert muster.Classifier().fit(given, y).score(given, y) == 1
 
@@ -152,7 +153,8 @@ def test_among_scikit_learns_tools(people) -> None:
 
 def test_an_evaluation_set_decides_which_epoch_is_kept(people) -> None:
     X, y, _ = people
-    labels = np.random.default_rng(SEED).permutation(y)  # there is nothing to learn
+    # unrelated labels, so that there is nothing to learn
+    labels = np.random.default_rng(SEED).permutation(y)
     model = muster.Classifier(epochs=30, l2=0, schedule="constant", learning_rate=0.01)
     model.set_params(early_stopping=True, n_iter_no_change=3)
     model.fit(X[:300], labels[:300], eval_set=[(X[300:], labels[300:])])

@@ -21,18 +21,18 @@ _MODELS = ("linear", "dnn", "wide_deep")
 _OPTIMIZERS = ("adam", "adagrad", "ftrl", "rmsprop", "sgd")
 _ACTIVATIONS = ("relu", "tanh", "sigmoid", "linear")
 _SCHEDULES = ("cosine", "constant")
-# By default a training has about so many steps, in so many epochs at least and at most.
+# The default number of steps of a training, and bounds of the default number of epochs.
 _LINEAR_STEPS, _LINEAR_EPOCHS = 2500, (5, 100)
 _STEPS, _EPOCHS = 1000, (5, 20)
-_L2_ROWS = 5.0  # by default l2 is this, divided by the rows
+_L2_ROWS = 5.0  # the default of l2 is this divided by the number of rows
 _BATCH = (16, 256)
-_BATCHES = 50  # an epoch, where the batch size is the default and the rows are few
-_LEAST_RATE = 0.01  # of the learning rate, at the end of its schedule
+_BATCHES = 50  # per epoch, by default, if there are few rows
+_LEAST_RATE = 0.01  # the share of the learning rate at the end of its schedule
 
 
 @dataclass
 class Labels:
-    """Labels of rows as columns of the stream, the head, and what is to be known of them."""
+    """The labels of rows as columns of the stream, the head, and what else is known about them."""
 
     values: Any
     type: str
@@ -82,9 +82,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     def save(self, folder: Any) -> None:
-        """Writes the model into the new folder `folder`, as `muster predict` reads it.
+        """Writes the model into the new folder `folder`, for `muster predict`.
 
-        Raises FileExistsError where the folder exists.
+        Raises FileExistsError if the folder exists.
         """
         self._check_fitted()
         path = pathlib.Path(folder)
@@ -98,11 +98,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         runs.write_model(self.model_files_, path)
 
     def _labels(self, y: Any, rows: int) -> Labels:
-        """Checks y and keeps what predictions need of it."""
+        """Checks y, and keeps what predictions need of it."""
         raise NotImplementedError
 
     def _more_labels(self, y: Any, rows: int) -> Any:
-        """Of an eval_set's y, values as `_labels` has them."""
+        """Returns the values of an eval_set's y in the form that `_labels` returns."""
         raise NotImplementedError
 
     def _row_weights(self, labels: Labels, sample_weight: Optional[Any]) -> Optional[Any]:
@@ -143,7 +143,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self.model_files_, self.evaluations_ = runs.train(spec, stream, data, evaluation, how)
 
     def _output(self, X: Any, output: str) -> Any:
-        """What the program predicts, as float64 [rows, values]."""
+        """Returns the program's predictions, as float64 [rows, values]."""
         self._check_fitted()
         table = tables.read(X, type(self).__name__)
         self._check_features(table)
@@ -154,7 +154,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _spec(
         self, labels: Labels, label: str, weight: Optional[str], rows: int, how: runs.Training
     ) -> Dict[str, Any]:
-        """The model file."""
+        """Returns the model file."""
         steps = how.epochs * -(-rows // how.batch_size)
         parts = self.features_.parts()
         model: Dict[str, Any] = {"type": self.model}
@@ -202,7 +202,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         )
 
     def _evaluation(self, given: Any, label: str, weight: Optional[str]) -> Dict[str, Any]:
-        """Columns of an eval_set: (X, y) or (X, y, sample_weight), or a list of one of them."""
+        """Returns the columns of an eval_set: (X, y) or (X, y, sample_weight), or a list of one of
+        them."""
         if isinstance(given, list) and len(given) == 1:
             given = given[0]
         if not isinstance(given, (tuple, list)) or len(given) not in (2, 3):
@@ -219,7 +220,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         return data
 
     def _split(self, data: Dict[str, Any], rows: int) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-        """Rows to train on and rows to evaluate on, at random by the seed."""
+        """Splits the rows at random, by the seed, into rows to train on and rows to evaluate on."""
         held = round(rows * self.validation_fraction)
         if not 0 < held < rows:
             raise ValueError(
@@ -277,7 +278,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             )
 
     def _check_features(self, table: Table) -> None:
-        """That X has the columns of fit's X, as scikit-learn checks it and in its words."""
+        """Checks, as scikit-learn does and in its words, that X has the columns of fit's X."""
         owner = type(self).__name__
         fitted = self.__dict__.get("feature_names_in_")
         if fitted is not None and table.names is None:

@@ -1,4 +1,4 @@
-"""Classifier and Regressor predict as well as scikit-learn's models on the same rows, by default."""
+"""With default parameters Classifier and Regressor predict as well as scikit-learn's models."""
 
 from __future__ import annotations
 

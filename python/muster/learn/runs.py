@@ -1,7 +1,7 @@
-"""Runs of the muster program that train a model and predict with it, on columns in memory.
+"""Runs the muster program to train a model and predict with it, on columns in memory.
 
-A trained model is its files by name: model.yaml and one checkpoint. They are written into a temporary
-folder for each run, so that an estimator holds all of its model and can be pickled.
+A trained model is kept as its files by name: model.yaml and one checkpoint. They are written to a
+temporary folder for each run, so that an estimator contains its whole model and can be pickled.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 from muster import binary
 from muster.batch_stream import BatchWriter, StreamColumn
 
-_NEVER = 10**9  # steps between summaries that nobody reads
-_PREDICTED_ROWS = 1024  # a batch
+_NEVER = 10**9  # steps between summaries, which nobody reads
+_PREDICTED_ROWS = 1024  # rows per batch of predictions
 
 Columns = Mapping[str, Any]
 Files = Dict[str, bytes]
@@ -26,7 +26,8 @@ Files = Dict[str, bytes]
 
 @dataclass(frozen=True)
 class Training:
-    """How a model is trained. patience: epochs without a better evaluation; None: all epochs."""
+    """How a model is trained. patience: how many epochs without a better evaluation; None: all
+    epochs."""
 
     batch_size: int
     epochs: int
@@ -43,9 +44,9 @@ def train(
     evaluation: Optional[Columns],
     how: Training,
 ) -> Tuple[Files, List[binary.Event]]:
-    """Returns the trained model and the evaluations, of which there is one an epoch.
+    """Returns the trained model, and the evaluations, one for each epoch.
 
-    With `evaluation` the model is that of the epoch with the lowest loss on it.
+    With `evaluation` the model is the one after the epoch with the lowest loss on it.
     """
     rows = _rows(data)
     steps = -(-rows // how.batch_size)
@@ -73,7 +74,7 @@ def train(
 def predict(
     files: Files, stream: Sequence[StreamColumn], data: Columns, output: str, threads: int
 ) -> Any:
-    """The output of that name as float64 [rows, values]."""
+    """Returns the output of that name as float64 [rows, values]."""
     rows = _rows(data)
     with tempfile.TemporaryDirectory(prefix="muster-") as name:
         write_model(files, pathlib.Path(name))
@@ -91,7 +92,8 @@ def write_model(files: Files, folder: pathlib.Path) -> None:
 
 
 def _kept(model: pathlib.Path, evaluations: Sequence[binary.Event]) -> Files:
-    """model.yaml and the files of the best checkpoint, or of the newest where none was evaluated."""
+    """Returns model.yaml and the files of the best checkpoint, or of the newest one without
+    evaluations."""
     if evaluations:
         best = json.loads((model / "best_checkpoint").read_text(encoding="utf-8"))["checkpoint"]
     else:
@@ -106,7 +108,7 @@ def _kept(model: pathlib.Path, evaluations: Sequence[binary.Event]) -> Files:
 
 
 def _shuffled(rows: int, how: Training) -> Iterator[Any]:
-    """Rows of each batch, in another order in each epoch."""
+    """Yields the row numbers of each batch, in another order in each epoch."""
     random = np.random.default_rng(how.seed)
     for _ in range(how.epochs):
         order = random.permutation(rows)

@@ -1,4 +1,4 @@
-"""scikit-learn's base classes, exceptions and warnings, or small ones that do the same without it."""
+"""scikit-learn's base classes, exceptions and warnings, or small replacements if it is missing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ try:
 except ImportError:
 
     class BaseEstimator:  # type: ignore[no-redef]
-        """The parameters of __init__, by their names."""
+        """Provides the parameters of __init__ by name."""
 
         @classmethod
         def _parameter_names(cls) -> List[str]:
@@ -41,7 +41,7 @@ except ImportError:
             return f"{type(self).__name__}({', '.join(changed)})"
 
     class ClassifierMixin:  # type: ignore[no-redef]
-        """The share of rows that a classifier gets right."""
+        """Provides the share of rows that a classifier gets right."""
 
         _estimator_type = "classifier"
 
@@ -52,7 +52,7 @@ except ImportError:
             return float(np.average(right, weights=sample_weight))
 
     class RegressorMixin:  # type: ignore[no-redef]
-        """The coefficient of determination of a regressor."""
+        """Provides the coefficient of determination of a regressor."""
 
         _estimator_type = "regressor"
 
@@ -67,10 +67,10 @@ except ImportError:
             return float(1 - left / total) if total > 0 else float(left == 0)
 
     class NotFittedError(ValueError, AttributeError):  # type: ignore[no-redef]
-        """predict was called before fit."""
+        """Raised if predict is called before fit."""
 
     class DataConversionWarning(UserWarning):  # type: ignore[no-redef]
-        """Data was given in another shape than is wanted."""
+        """Warns about data in another shape than expected."""
 
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import muster
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-# Checks that do not apply, and why.
+# Checks that do not apply, with the reason.
 NOT_THESE = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight 2 is in one batch, two rows are "
     "in two: training by random batches differs, as scikit-learn's SGD and MLP do",

@@ -1,6 +1,6 @@
-"""X as columns of numpy arrays: of arrays, lists, pandas DataFrames and Arrow tables.
+"""X as columns of numpy arrays, from arrays, lists, pandas DataFrames and Arrow tables.
 
-pandas and pyarrow are recognised by what their objects have; neither is imported.
+pandas and pyarrow are recognised by attributes of their objects; neither is imported.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _DAY = np.timedelta64(1, "D")
 class Table:
     """Rows of features: either a matrix of numbers, or columns by name.
 
-    names: None where X has none. matrix: float64 [rows, columns], NaN where a value is missing.
-    columns: numbers as float64, NaN where missing; anything else as objects, None where missing.
+    names: None if X has none. matrix: float64 [rows, columns], NaN for a missing value. columns:
+    numbers as float64, NaN if missing; anything else as objects, None if missing.
     """
 
     rows: int
@@ -29,12 +29,12 @@ class Table:
     columns: Optional[List[Any]] = None
 
     def column_names(self) -> List[str]:
-        """The names, or x0, x1, ... where there are none."""
+        """Returns the names, or x0, x1, ... if there are none."""
         return self.names or [f"x{i}" for i in range(self.width)]
 
 
 def read(X: Any, owner: str) -> Table:
-    """Raises ValueError or TypeError for what has no rows of features; `owner` is for messages."""
+    """Raises ValueError or TypeError if X has no rows of features; `owner` is for messages."""
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise TypeError(
             f"Sparse data was passed to {owner}, but dense data is required. Use X.toarray() to "
@@ -53,7 +53,7 @@ def read(X: Any, owner: str) -> Table:
 
 
 def as_numbers(values: Any, name: str) -> Any:
-    """A column as float64, NaN where a value is missing. Raises ValueError for words."""
+    """Returns a column as float64, NaN for a missing value. Raises ValueError for words."""
     if values.dtype != object:
         return values
     out = np.empty(len(values), np.float64)
@@ -68,7 +68,8 @@ def as_numbers(values: Any, name: str) -> Any:
 
 
 def as_words(values: Any) -> List[Optional[bytes]]:
-    """A column as UTF-8, None where a value is missing. A whole number has no fraction: 1.0 is 1."""
+    """Returns a column as UTF-8, None for a missing value. A whole number has no fraction: 1.0 is
+    1."""
     known: dict[Any, Optional[bytes]] = {}
     out = []
     for value in values.tolist():
@@ -137,7 +138,8 @@ def _arrow_column(column: Any) -> Any:
 
 
 def plain(values: Any) -> Any:
-    """Numbers, truths and times (in days since 1970) as float64, other values as objects."""
+    """Returns numbers, truth values and times (in days since 1970) as float64, others as objects.
+    """
     kind = values.dtype.kind
     if kind in "biuf":
         return values.astype(np.float64)
@@ -166,7 +168,7 @@ def _days(value: Any) -> float:
 
 
 def _missing_as_none(values: Any) -> Any:
-    """Of objects: None for NaN, NaT and pandas's NA, which are not themselves."""
+    """Replaces NaN, NaT and pandas's NA, which do not equal themselves, by None in objects."""
     out = np.empty(len(values), object)
     for i, value in enumerate(values):
         out[i] = None if _is_missing(value) else value
@@ -180,12 +182,12 @@ def _is_missing(value: Any) -> bool:
         return False
     try:
         return bool(value != value)
-    except (TypeError, ValueError):  # pandas's NA has no truth
+    except (TypeError, ValueError):  # pandas's NA has no truth value
         return True
 
 
 def _names(given: Any) -> Optional[List[str]]:
-    """Names of a DataFrame's columns; None where they are numbers."""
+    """Returns the names of a DataFrame's columns; None if they are numbers."""
     texts = [isinstance(name, str) for name in given]
     if not any(texts):
         return None

@@ -13,12 +13,12 @@ ClassWeight = Union[None, str, Mapping[Any, float]]
 
 
 def vector(y: Any, rows: int, owner: str) -> Any:
-    """y as an array of one value a row. Raises ValueError for anything else."""
+    """Returns y as an array with one value per row. Raises ValueError for anything else."""
     if y is None:
         raise ValueError(
             f"This {owner} estimator requires y to be passed, but the target y is None."
         )
-    if hasattr(y, "to_numpy"):  # pandas, Arrow
+    if hasattr(y, "to_numpy"):  # of pandas or Arrow
         array = np.asarray(y.to_numpy())
     else:
         array = np.asarray(y)
@@ -51,7 +51,7 @@ def vector(y: Any, rows: int, owner: str) -> Any:
 
 
 def numbers(y: Any, rows: int, owner: str) -> Any:
-    """y as float64."""
+    """Returns y as float64."""
     array = vector(y, rows, owner)
     try:
         array = array.astype(np.float64)
@@ -61,7 +61,7 @@ def numbers(y: Any, rows: int, owner: str) -> Any:
 
 
 def classes(y: Any, rows: int, owner: str) -> Any:
-    """y as an array whose distinct values are classes."""
+    """Returns y as an array whose distinct values are classes."""
     array = vector(y, rows, owner)
     if array.dtype.kind == "f" and (array != np.floor(array)).any():
         raise ValueError(
@@ -82,7 +82,8 @@ def _is_plain(array: Any) -> bool:
 
 
 def places(y: Any, known: Any) -> Any:
-    """Of each value of y its place in `known`, which is sorted. Raises ValueError for another value."""
+    """Returns the index of each value of y in `known`, which is sorted. Raises ValueError for
+    unknown values."""
     found = np.searchsorted(known, y)
     found = np.minimum(found, len(known) - 1)
     strange = known[found] != y

@@ -1,5 +1,5 @@
-// AsyncSaver: saves without holding up training: a thread of its own writes the tensors as they
-// were when the save started, while training changes them (frozen_tensors.h).
+// AsyncSaver: saves without holding up training. A separate thread writes the tensors as they were
+// when the save started, while training changes them (frozen_tensors.h).
 #pragma once
 
 #include <atomic>
@@ -23,16 +23,16 @@ class AsyncSaver {
   // `files` and `clock` must outlive this object.
   AsyncSaver(io::FileSystem& files, const Clock& clock, std::string folder, SaverOptions options);
 
-  // Must be told before the tensors change: frozen().BeforeAll and BeforeRows.
+  // The caller must announce each change of the tensors: frozen().BeforeAll and BeforeRows.
   FrozenTensors& frozen() { return frozen_; }
 
   // Starts to save the present values of `tensors` (as Saver::Save does). Their memory must stay
   // until the save has ended, and frozen() must be told of every change. Waits for a save in
-  // flight; if that failed, its failure is returned and nothing is started.
+  // flight; if that save failed, returns its failure and starts nothing.
   absl::Status Start(int64_t step, std::span<const Tensor> tensors, Strings strings);
 
-  // Waits for a save in flight, then saves on this thread, for when training has nothing else to
-  // do. Returns the prefix.
+  // Waits for a save in flight, then saves on the calling thread, which has nothing else to do.
+  // Returns the prefix.
   absl::StatusOr<std::string> SaveNow(int64_t step, std::span<const Tensor> tensors,
                                       const Strings& strings);
 

@@ -56,7 +56,7 @@ class AsyncSaverTest : public ::testing::Test {
   Weights weights_;
 };
 
-TEST_F(AsyncSaverTest, WritesWhatTheTensorsHeldWhenItStarted) {
+TEST_F(AsyncSaverTest, WritesTheValuesFromWhenItStarted) {
   AsyncSaver saver(files_, clock_, "m", {});
   EXPECT_FALSE(saver.busy());
   ASSERT_TRUE(Start(saver, 5).ok());
@@ -86,7 +86,7 @@ TEST_F(AsyncSaverTest, ASecondSaveWaitsForTheFirst) {
   EXPECT_EQ(ReadState(*memory_, "m")->all.size(), 5u);
 }
 
-TEST_F(AsyncSaverTest, AFailureComesOnceWithItsCause) {
+TEST_F(AsyncSaverTest, AFailureIsReturnedOnceWithItsCause) {
   AsyncSaver saver(files_, clock_, "m", {});
   files_.FailNth(io::FileOperation::kSync, 1, absl::ResourceExhaustedError("disk full"));
   ASSERT_TRUE(Start(saver, 5).ok());
@@ -112,7 +112,7 @@ TEST_F(AsyncSaverTest, AFailureStopsTheNextStart) {
   EXPECT_TRUE(absl::IsNotFound(LoadLatest(*memory_).status()));
 }
 
-TEST_F(AsyncSaverTest, TheDestructorWaits) {
+TEST_F(AsyncSaverTest, TheDestructorWaitsForASave) {
   files_.Open();
   {
     AsyncSaver saver(files_, clock_, "m", {});

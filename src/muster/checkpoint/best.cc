@@ -22,8 +22,8 @@ absl::StatusOr<Best> ParseBest(const std::string& text, const std::string& path)
                .metric = fields.Text("metric"),
                .higher_is_better = fields.Bool("higher_is_better", false),
                .value = fields.Number("value", std::nan(""))};
-  // The name must be that of a file of this folder and not of another one.
-  if (StepOfIndex(best.name + ".index") != best.step) {
+  // The name must be that of a checkpoint in this folder, not of one elsewhere.
+  if (ParseIndexStep(best.name + ".index") != best.step) {
     fields.Fail("\"checkpoint\" must be model.ckpt-STEP of its \"step\"");
   }
   MUSTER_RETURN_IF_ERROR(fields.status());
@@ -55,17 +55,17 @@ absl::Status WriteBest(io::FileSystem& files, const std::string& folder, const B
   return io::WriteFileAtomically(files, BestPath(folder), formats::PrintJson(json) + "\n");
 }
 
-absl::StatusOr<std::string> BestPrefix(io::FileSystem& files, const std::string& folder) {
+absl::StatusOr<std::string> FindBest(io::FileSystem& files, const std::string& folder) {
   MUSTER_ASSIGN_OR_RETURN(const std::optional<Best> best, ReadBest(files, folder));
   if (!best) {
     return absl::NotFoundError(
-        StrCat("no evaluation has said which checkpoint of ", folder,
-               " is the best: 'muster train' with --eval does; or name a checkpoint"));
+        StrCat("no evaluation has recorded which checkpoint of ", folder,
+               " is the best: run 'muster train' with --eval, or name a checkpoint"));
   }
   std::string prefix = io::JoinPath(folder, best->name);
   if (files.Stat(prefix + ".index").ok()) return prefix;
   return absl::NotFoundError(StrCat("the best checkpoint by ", best->metric, ", ", prefix,
-                                    ", is not there any more: name another one"));
+                                    ", does not exist any more: name another one"));
 }
 
 }  // namespace muster::checkpoint

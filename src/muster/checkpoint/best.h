@@ -1,5 +1,5 @@
-// Best: the checkpoint of a folder that evaluation found best; the file FOLDER/best_checkpoint. A
-// Saver does not remove that checkpoint, in addition to those that it keeps anyway.
+// Best: the record, FOLDER/best_checkpoint, of the checkpoint that evaluation found best. A Saver
+// keeps that checkpoint in addition to those that it keeps anyway.
 // docs/formats/checkpoint.md.
 #pragma once
 
@@ -23,13 +23,14 @@ struct Best {
 // nullopt if there is no such file; DATA_LOSS if it cannot be parsed.
 absl::StatusOr<std::optional<Best>> ReadBest(io::FileSystem& files, const std::string& folder);
 
-// Removes what killed writers of the record have left. No process may be writing it.
+// Removes the temporary files that killed writers of the record have left. No process may be
+// writing it.
 void RemoveBestLeftovers(io::FileSystem& files, const std::string& folder);
 
 // A reader finds either the old or the new contents.
 absl::Status WriteBest(io::FileSystem& files, const std::string& folder, const Best& best);
 
 // The prefix of the best checkpoint. NOT_FOUND if no evaluation has named one, or it is gone.
-absl::StatusOr<std::string> BestPrefix(io::FileSystem& files, const std::string& folder);
+absl::StatusOr<std::string> FindBest(io::FileSystem& files, const std::string& folder);
 
 }  // namespace muster::checkpoint

@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<std::string>> NewestFirst(io::FileSystem& files,
   if (!names.ok()) return prefixes;
   std::map<int64_t, std::string, std::greater<>> by_step;
   for (const std::string& name : *names) {
-    if (const std::optional<int64_t> step = StepOfIndex(name)) {
+    if (const std::optional<int64_t> step = ParseIndexStep(name)) {
       by_step[*step] = io::JoinPath(folder, name.substr(0, name.rfind('.')));
     }
   }
@@ -65,13 +65,12 @@ absl::StatusOr<std::vector<std::string>> TryNewestFirst(io::FileSystem& files,
                                                         const std::string& folder, Use&& use) {
   MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> prefixes, NewestFirst(files, folder));
   std::vector<std::string> causes;
-  bool broken = false;  // other than by absence
+  bool broken = false;  // some checkpoint exists and is broken
   for (const std::string& prefix : prefixes) {
     const absl::Status status = use(prefix);
     if (status.ok()) return causes;
     if (!absl::IsDataLoss(status) && !absl::IsNotFound(status)) return status;
-    // A checkpoint that the state file names and that does not exist at all was removed by
-    // somebody.
+    // A checkpoint that the state file names and that does not exist was removed by a user.
     if (absl::IsNotFound(status) && absl::IsNotFound(files.Stat(prefix + ".index").status())) {
       continue;
     }
@@ -83,8 +82,8 @@ absl::StatusOr<std::vector<std::string>> TryNewestFirst(io::FileSystem& files,
         StrCat("there is no checkpoint in ", folder, ": train a model into it first"));
   }
   return absl::DataLossError(StrCat(
-      "there is no whole checkpoint in ", folder,
-      "; put back a copy, or remove the folder to begin anew: ", absl::StrJoin(causes, "; ")));
+      "there is no intact checkpoint in ", folder,
+      "; put back a copy, or remove the folder to start over: ", absl::StrJoin(causes, "; ")));
 }
 
 absl::Status RestoreAll(io::FileSystem& files, const std::string& prefix,

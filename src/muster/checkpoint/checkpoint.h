@@ -16,13 +16,13 @@
 
 namespace muster::checkpoint {
 
-// Something to save or restore: a tensor in the caller's memory.
+// A tensor to save or restore, in the caller's memory.
 struct Tensor {
   std::string name;
   formats::DataType type = formats::DataType::kFloat;
   std::vector<int64_t> shape;
   std::span<char> bytes;  // elements, row-major
-  int variable = -1;      // whose weights or slots these are (FrozenTensors); -1: none's
+  int variable = -1;      // the variable whose weights or slots these are (FrozenTensors); -1: none
   // To restore a tensor whose first dimension comes from the checkpoint (shape[0] is ignored):
   // returns memory for `rows` rows. Empty: the shape is known.
   std::function<std::span<char>(int64_t rows)> resize = {};
@@ -47,7 +47,7 @@ absl::StatusOr<CheckpointState> ReadState(io::FileSystem& files, const std::stri
 // has no checkpoint, DATA_LOSS, with the cause, when all of them are broken.
 absl::StatusOr<std::string> Latest(io::FileSystem& files, const std::string& folder);
 
-// A checkpoint, and why newer ones of its folder were skipped: they are broken.
+// A checkpoint, and why newer ones of its folder, which are broken, were skipped.
 struct Found {
   std::string prefix;
   std::vector<std::string> broken = {};
@@ -58,8 +58,8 @@ std::string DescribePassedOver(const Found& found);
 // --fall-back.
 absl::Status CheckNewest(const Found& found);
 
-// As Latest. With `verify`, a checkpoint with a wrong checksum is broken too. Slots are not
-// checked, as only training reads them; everything else is read.
+// Like Latest. With `verify`, a checkpoint with a wrong checksum is broken too; slots are not
+// verified, since only training reads them.
 absl::StatusOr<Found> FindLatest(io::FileSystem& files, const std::string& folder,
                                  bool verify = false);
 
@@ -80,12 +80,12 @@ struct Restored {
 
 // Fills `tensors` from the newest checkpoint in which all checksums needed here are right. A
 // checkpoint that is broken, or disappears meanwhile, is skipped for the next older one, and the
-// result says so. Errors as of Latest and Restore; the memory of `tensors` may then hold anything.
+// result says so. Errors are those of Latest and Restore; `tensors` are then undefined.
 absl::StatusOr<Restored> RestoreLatest(io::FileSystem& files, const std::string& folder,
                                        std::span<const Tensor> tensors);
 
-// The same from the checkpoint at `prefix` ("DIR/model.ckpt-N", also with ".index" appended).
-// NOT_FOUND when there is none, DATA_LOSS when it is broken.
+// Like RestoreLatest, from the checkpoint at `prefix` ("DIR/model.ckpt-N", also with ".index"
+// appended). NOT_FOUND when there is none, DATA_LOSS when it is broken.
 absl::StatusOr<Restored> RestorePrefix(io::FileSystem& files, const std::string& prefix,
                                        std::span<const Tensor> tensors);
 

@@ -27,7 +27,7 @@ class TextFields {
     if (text_.empty()) return false;
     *name = Word();
     SkipSpace();
-    failed_ = name->empty() || !Take(':');
+    failed_ = name->empty() || !Consume(':');
     if (failed_) return false;
     SkipSpace();
     if (!text_.empty() && (text_.front() == '"' || text_.front() == '\'')) {
@@ -54,7 +54,7 @@ class TextFields {
     }
   }
 
-  bool Take(char c) {
+  bool Consume(char c) {
     if (text_.empty() || text_.front() != c) return false;
     text_.remove_prefix(1);
     return true;
@@ -101,7 +101,7 @@ std::string TimeText(double time) {
 
 }  // namespace
 
-std::optional<int64_t> StepOfIndex(std::string_view name) {
+std::optional<int64_t> ParseIndexStep(std::string_view name) {
   constexpr std::string_view kBasename = "model.ckpt-";
   constexpr std::string_view kSuffix = ".index";
   if (!name.starts_with(kBasename) || !name.ends_with(kSuffix)) return std::nullopt;

@@ -1,4 +1,4 @@
-// The writing side of the state file, and the names in a folder; ReadState is in checkpoint.h.
+// Writes the state file, and parses names of files in a folder. ReadState is in checkpoint.h.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace muster::checkpoint {
 
-// N of "model.ckpt-N.index".
-std::optional<int64_t> StepOfIndex(std::string_view name);
+// Returns N for "model.ckpt-N.index"; nullopt for any other name.
+std::optional<int64_t> ParseIndexStep(std::string_view name);
 
 std::string StatePath(const std::string& folder);
 

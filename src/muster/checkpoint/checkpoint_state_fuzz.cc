@@ -1,5 +1,5 @@
-// Checkpoint state files, and files that name the best checkpoint, of any bytes: what is read can
-// be written and is read again the same.
+// Parses any bytes as a checkpoint state file and as the record of the best checkpoint: either they
+// are refused, or writing and reading the result again gives an equal one.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +24,7 @@ void CheckBest(std::string_view input) {
   Expect(files->MakeFolders("m").ok(), "folder");
   Expect(io::WriteFileAtomically(*files, "m/best_checkpoint", input).ok(), "input");
   const auto best = ReadBest(*files, "m");
-  Expect(BestPrefix(*files, "m").status().code() ==
+  Expect(FindBest(*files, "m").status().code() ==
              (best.ok() ? absl::StatusCode::kNotFound : absl::StatusCode::kDataLoss),
          "it is not there");
   if (!best.ok() || !*best) return;

@@ -47,13 +47,13 @@ TEST(CheckpointTest, ReadsTensorFlowsStateFile) {
   ASSERT_TRUE(state.ok()) << state.status();
   EXPECT_EQ(state->latest, "/abs/\"q\" \xc3\xa4");
   EXPECT_THAT(state->all, ElementsAre("one", "two"));
-  EXPECT_THAT(state->timestamps, ElementsAre());  // not one for each
+  EXPECT_THAT(state->timestamps, ElementsAre());  // fewer than checkpoints: not used
   EXPECT_EQ(state->last_preserved, -1700000000.5);
-  // It names nothing that is there.
+  // The checkpoints that it names do not exist.
   EXPECT_EQ(*Latest(*files, "m"), "m/model.ckpt-7");
 }
 
-TEST(CheckpointTest, ABrokenStateFileIsAnErrorOnlyToItsReader) {
+TEST(CheckpointTest, ABrokenStateFileIsAnErrorOnlyOfReadState) {
   const auto files = io::NewMemoryFileSystem();
   ASSERT_TRUE(SaveStep(*files, 7, 1).ok());
   for (const char* text :
@@ -69,7 +69,7 @@ TEST(CheckpointTest, ABrokenStateFileIsAnErrorOnlyToItsReader) {
   EXPECT_EQ(*Latest(*files, "m"), "m/model.ckpt-8");
 }
 
-TEST(CheckpointTest, LatestFallsBackToWholeCheckpoints) {
+TEST(CheckpointTest, LatestFallsBackToIntactCheckpoints) {
   const auto files = io::NewMemoryFileSystem();
   for (int step : {9, 10, 11}) {
     ASSERT_TRUE(SaveStep(*files, step, static_cast<float>(step)).ok());
@@ -84,15 +84,15 @@ TEST(CheckpointTest, LatestFallsBackToWholeCheckpoints) {
           .ok());
   EXPECT_EQ(*Latest(*files, "m"), "m/model.ckpt-9");
   ASSERT_TRUE(files->Remove("m/model.ckpt-9.index").ok());
-  // A training must not begin anew over them.
+  // A training must not start over and overwrite them.
   const absl::Status none = Latest(*files, "m").status();
   EXPECT_TRUE(absl::IsDataLoss(none)) << none;
-  EXPECT_THAT(none.ToString(), AllOf(HasSubstr("no whole checkpoint in m"),
+  EXPECT_THAT(none.ToString(), AllOf(HasSubstr("no intact checkpoint in m"),
                                      HasSubstr("model.ckpt-11.data-00000-of-00001"),
                                      HasSubstr("model.ckpt-10.index")));
 }
 
-TEST(CheckpointTest, WhatSomebodyRemovedIsNotBroken) {
+TEST(CheckpointTest, ARemovedCheckpointIsNotBroken) {
   const auto files = io::NewMemoryFileSystem();
   for (int step : {1, 2}) ASSERT_TRUE(SaveStep(*files, step, 1).ok());
   ASSERT_TRUE(files->Remove("m/model.ckpt-2.index").ok());
@@ -102,7 +102,7 @@ TEST(CheckpointTest, WhatSomebodyRemovedIsNotBroken) {
   EXPECT_TRUE(absl::IsNotFound(LoadLatest(*files).status()));
 }
 
-TEST(CheckpointTest, FallsBackFromDamagedBytes) {
+TEST(CheckpointTest, FallsBackFromACheckpointWithDamagedBytes) {
   const auto files = io::NewMemoryFileSystem();
   for (int step : {9, 10, 11}) {
     ASSERT_TRUE(SaveStep(*files, step, static_cast<float>(step)).ok());
@@ -122,13 +122,13 @@ TEST(CheckpointTest, FallsBackFromDamagedBytes) {
   EXPECT_EQ(LoadLatest(*files)->value, 10);
   ASSERT_TRUE(io::WriteFileAtomically(*files, path, data).ok());
   EXPECT_EQ(LoadLatest(*files)->value, 11);
-  // The next save makes a new newest of its own.
+  // The next save makes a new newest checkpoint.
   ASSERT_TRUE(io::WriteFileAtomically(*files, path, "").ok());
   ASSERT_TRUE(SaveStep(*files, 12, 12).ok());
   EXPECT_EQ(LoadLatest(*files)->value, 12);
 }
 
-TEST(CheckpointTest, ABrokenNewestIsFoundOnlyWhereItIsReadWhole) {
+TEST(CheckpointTest, OnlyACheckThatReadsAllBytesFindsABrokenNewest) {
   const auto files = io::NewMemoryFileSystem();
   for (int step : {10, 11}) ASSERT_TRUE(SaveStep(*files, step, 1).ok());
   const auto whole = FindLatest(*files, "m", /*verify=*/true);
@@ -148,7 +148,7 @@ TEST(CheckpointTest, ABrokenNewestIsFoundOnlyWhereItIsReadWhole) {
   EXPECT_TRUE(absl::IsDataLoss(CheckNewest(*older)));
 }
 
-TEST(CheckpointTest, AFailingDiskIsNotTakenForAMissingCheckpoint) {
+TEST(CheckpointTest, AFailingDiskIsNoMissingCheckpoint) {
   const auto memory = io::NewMemoryFileSystem();
   ASSERT_TRUE(SaveStep(*memory, 1, 1).ok());
   io::FaultFileSystem files(*memory);

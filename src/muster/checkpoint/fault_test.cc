@@ -1,4 +1,4 @@
-// What a save leaves when anything in it fails, or the process ends.
+// The state of the folder after a save in which an operation fails, or in which the process ends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ namespace {
 
 struct Scene {
   std::string name;
-  bool again;     // save step 3 over a 3 of another value, else over 1 and 2
-  bool only_one;  // that 3 is all there is
+  bool again;     // step 3 was already saved, with another value; else steps 1 and 2 were
+  bool only_one;  // with `again`: there is no other checkpoint
   bool in_background = true;
 };
 
@@ -77,7 +77,7 @@ class FaultTest : public ::testing::TestWithParam<Scene> {
     bool succeeded = false;
     int n = 0;
     int successes = 0;
-    // Failures of cleaning up are forgiven, so that one success is not the end.
+    // Failures of removals are ignored, so that one success does not end the loop.
     while (successes < 12 && n < 200) {
       ++n;
       ExpectSurvives(
@@ -90,13 +90,13 @@ class FaultTest : public ::testing::TestWithParam<Scene> {
   }
 };
 
-TEST_P(FaultTest, ACrashAtEveryChange) {
+TEST_P(FaultTest, SurvivesACrashAtEveryChange) {
   EXPECT_GT(ForEachPoint("crash at change",
                          [](io::FaultFileSystem& files, int n) { files.CrashAtChange(n); }),
             12);
 }
 
-TEST_P(FaultTest, AnErrorAtEveryOperation) {
+TEST_P(FaultTest, SurvivesAnErrorAtEveryOperation) {
   using Operation = io::FileOperation;
   for (const Operation operation :
        {Operation::kOpen, Operation::kRead, Operation::kStat, Operation::kList, Operation::kCreate,
@@ -109,7 +109,7 @@ TEST_P(FaultTest, AnErrorAtEveryOperation) {
   }
 }
 
-TEST_P(FaultTest, AShortWrite) {
+TEST_P(FaultTest, SurvivesAShortWrite) {
   EXPECT_GT(ForEachPoint("short write",
                          [](io::FaultFileSystem& files, int n) {
                            files.ShortWriteNth(n, absl::ResourceExhaustedError("made to fail"));
@@ -117,7 +117,7 @@ TEST_P(FaultTest, AShortWrite) {
             4);
 }
 
-TEST_P(FaultTest, AFullDisk) {
+TEST_P(FaultTest, SurvivesAFullDisk) {
   EXPECT_GT(ForEachPoint("disk with 40 bytes times",
                          [](io::FaultFileSystem& files, int n) { files.FillDiskAfter(n * 40); }),
             30);

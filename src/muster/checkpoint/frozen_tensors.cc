@@ -9,7 +9,7 @@ namespace {
 constexpr uint64_t kBlockBytes = 256;
 constexpr uint64_t kSmallestRow = 64;
 constexpr uint64_t kLargestRow = 4096;
-constexpr uint64_t kUnit = 64;  // places aside count in these; place 0 is none
+constexpr uint64_t kUnit = 64;  // places in aside_ are counted in units of this; place 0 is none
 constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
 
 uint64_t RowBytes(const Tensor& tensor) {
@@ -67,12 +67,12 @@ char* FrozenTensors::GetPlace(uint32_t place) {
   return aside_[offset / kChunkBytes].get() + offset % kChunkBytes;
 }
 
-// Keeps the blocks with the bytes from `begin` to `end`, but for those kept or read before.
+// Copies the blocks with the bytes [begin, end), except those that were copied or read before.
 void FrozenTensors::Keep(Part& part, uint64_t begin, uint64_t end) {
   const uint64_t size = part.tensor.bytes.size();
   begin = std::max(begin, part.read);
   end = std::min(end, size);
-  if (begin >= end) return;  // or a shorter last block would be kept even after a Thaw
+  if (begin >= end) return;  // else a shorter last block would be copied even after a Thaw
   for (uint64_t block = begin / part.block_bytes; block * part.block_bytes < end; ++block) {
     if (part.kept[block] != 0) continue;
     const uint64_t at = block * part.block_bytes;

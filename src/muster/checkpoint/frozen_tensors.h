@@ -1,7 +1,7 @@
 // FrozenTensors: the bytes that tensors have at one moment, for a thread that writes them to disk
 // while their owner keeps changing them. Freezing copies nothing: the owner announces what it is
-// about to change, and the part of it that the writer has not read yet is copied first. A row of a
-// table is copied by itself, so that the cost of a step depends on what it touches.
+// about to change, and the part of it that the writer has not read yet is copied first. Rows of a
+// table are copied one by one, so that the cost of a step depends on the rows that it touches.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@ namespace muster::checkpoint {
 // amount copied in any save, which is at most the size of the tensors.
 class FrozenTensors {
  public:
-  // Owner. Allocates the memory that Freeze will need, so that the first one is as fast as the
-  // others.
+  // Owner. Allocates the memory that Freeze will need, so that the first Freeze is as fast as later
+  // ones.
   void Prepare(std::span<const Tensor> tensors);
 
   // Owner, while thawed. From now on Read gives the present values of the tensors; their memory

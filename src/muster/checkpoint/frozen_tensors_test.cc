@@ -18,8 +18,8 @@ struct Table {
   int variable;
 };
 
-// Tables of random bytes: rows of less than a block, of a block, and of more; no rows; two tensors
-// of one variable; one that belongs to none.
+// Tensors of random bytes: with rows shorter than a block, of a block, and longer; one without
+// rows; two of one variable; one that belongs to no variable.
 constexpr Table kTables[] = {{1000, 3, 0}, {700, 32, 1}, {700, 32, 1}, {40, 1500, 2},
                              {0, 8, 3},    {9000, 1, 4}, {5, 7, -1}};
 
@@ -80,7 +80,7 @@ class FrozenTensorsTest : public ::testing::Test {
   FrozenTensors frozen_;
 };
 
-TEST_F(FrozenTensorsTest, ReadsWhatWasThereWhateverIsChangedMeanwhile) {
+TEST_F(FrozenTensorsTest, ReadsTheFrozenValuesWhateverIsChangedMeanwhile) {
   frozen_.Prepare(tensors_);
   for (int round = 0; round < 20; ++round) {
     for (int i = 0; i < 10; ++i) Change();  // while thawed
@@ -98,7 +98,7 @@ TEST_F(FrozenTensorsTest, ReadsWhatWasThereWhateverIsChangedMeanwhile) {
   }
 }
 
-TEST_F(FrozenTensorsTest, ReadsOnAThreadOfItsOwn) {
+TEST_F(FrozenTensorsTest, ReadsOnASeparateThread) {
   for (int round = 0; round < 10; ++round) {
     const std::string before = Bytes();
     std::string read(before.size(), '?');
@@ -117,7 +117,7 @@ TEST_F(FrozenTensorsTest, ReadsOnAThreadOfItsOwn) {
   }
 }
 
-TEST_F(FrozenTensorsTest, MayBeLeftUnreadAndTakeOtherTensors) {
+TEST_F(FrozenTensorsTest, MayBeThawedUnreadAndFreezeOtherTensors) {
   frozen_.Freeze(tensors_);
   Change();
   frozen_.Thaw();

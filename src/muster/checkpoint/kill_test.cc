@@ -1,4 +1,4 @@
-// A process that is killed by SIGKILL in the middle of a save, on the real file system.
+// Kills a process with SIGKILL in the middle of a save, on the real file system.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -41,13 +41,13 @@ class KillTest : public ::testing::Test {
   // Runs `work` in a child process.
   template <typename Work>
   static pid_t InChild(Work&& work) {
-    std::fflush(nullptr);  // or the child may print it too
+    std::fflush(nullptr);  // else the child may print buffered output again
     const pid_t child = fork();
     if (child == 0) _exit(work() ? 0 : 1);
     return child;
   }
 
-  // Whether SIGKILL ended it; it must not have failed otherwise.
+  // Returns whether SIGKILL ended the child; it must not have failed in any other way.
   static bool WasKilled(pid_t child) {
     int status = 0;
     EXPECT_EQ(waitpid(child, &status, 0), child);
@@ -56,7 +56,7 @@ class KillTest : public ::testing::Test {
     return false;
   }
 
-  // The step of the newest checkpoint, which must be whole, as all of the folder's.
+  // Returns the step of the newest checkpoint. All checkpoints of the folder must be intact.
   int64_t LoadedStep(const std::string& what) {
     const auto loaded = LoadLatest(*files_, folder_);
     EXPECT_TRUE(loaded.ok()) << what << ": " << loaded.status();
@@ -70,7 +70,7 @@ class KillTest : public ::testing::Test {
   std::string folder_;
 };
 
-TEST_F(KillTest, AtEveryChangeOfASave) {
+TEST_F(KillTest, SurvivesAKillAtEveryChangeOfASave) {
   int64_t step = 1;
   ASSERT_TRUE(Save(*files_, step).ok());
   int changes = 0;
@@ -84,7 +84,7 @@ TEST_F(KillTest, AtEveryChangeOfASave) {
     }));
     const int64_t found = LoadedStep(StrCat("killed at change ", changes + 1));
     EXPECT_TRUE(found == next || (killed && found == step)) << changes + 1 << ": " << found;
-    // What was left is cleaned by the next save.
+    // The next save removes the leftovers.
     ASSERT_TRUE(Save(*files_, next + 1).ok());
     step = next + 1;
     EXPECT_EQ(LoadedStep("after it"), step);
@@ -94,7 +94,7 @@ TEST_F(KillTest, AtEveryChangeOfASave) {
   EXPECT_GT(changes, 20);  // creations, writes, syncs, renames of data, index and state, removals
 }
 
-TEST_F(KillTest, AtAnyMoment) {
+TEST_F(KillTest, SurvivesAKillAtAnyMoment) {
   const unsigned seed = std::random_device()();
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);

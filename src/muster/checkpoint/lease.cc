@@ -25,7 +25,7 @@ void RemoveOthers(io::FileSystem& files, const std::string& folder, const std::s
   if (!names.ok()) return;
   const std::string end = StrCat(kMark, holder);
   for (const std::string& name : *names) {
-    if (!LeasedBy(name).empty() && name.ends_with(end)) {
+    if (!GetLeasedCheckpoint(name).empty() && name.ends_with(end)) {
       files.Remove(io::JoinPath(folder, name)).IgnoreError();
     }
   }
@@ -33,7 +33,7 @@ void RemoveOthers(io::FileSystem& files, const std::string& folder, const std::s
 
 }  // namespace
 
-std::string LeasedBy(const std::string& name) {
+std::string GetLeasedCheckpoint(const std::string& name) {
   const size_t mark = name.find(kMark);
   const bool is_lease = name.starts_with("model.ckpt-") && mark != std::string::npos;
   return is_lease ? name.substr(0, mark) : "";
@@ -42,13 +42,15 @@ std::string LeasedBy(const std::string& name) {
 Lease::Lease(io::FileSystem& files, std::string path)
     : files_(files), path_(std::move(path)), nonce_(std::random_device()()) {}
 
-absl::StatusOr<std::unique_ptr<Lease>> Lease::Take(io::FileSystem& files, const std::string& prefix,
-                                                   const std::string& holder, double beat_seconds) {
+absl::StatusOr<std::unique_ptr<Lease>> Lease::Acquire(io::FileSystem& files,
+                                                      const std::string& prefix,
+                                                      const std::string& holder,
+                                                      double beat_seconds) {
   RemoveOthers(files, io::Dirname(prefix), holder);
   // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
   std::unique_ptr<Lease> lease(new Lease(files, StrCat(prefix, kMark, holder)));
-  MUSTER_RETURN_IF_ERROR(Annotate(lease->Beat(), StrCat("taking a lease on ", prefix)));
-  // Looked for after the lease was written: a checkpoint that is there now stays there.
+  MUSTER_RETURN_IF_ERROR(Annotate(lease->Beat(), StrCat("acquiring a lease on ", prefix)));
+  // This check comes after the lease was written: a checkpoint that exists now will not be removed.
   MUSTER_RETURN_IF_ERROR(files.Stat(prefix + ".index").status());
   lease->thread_ = std::jthread([raw = lease.get(), beat_seconds](const std::stop_token& stop) {
     raw->Run(stop, beat_seconds);
@@ -71,7 +73,7 @@ void Lease::Run(const std::stop_token& stop, double beat_seconds) {
   while (!stop.stop_requested()) {
     stopped_.wait_for(lock, stop, std::chrono::duration<double>(beat_seconds),
                       [] { return false; });
-    // A beat that fails is made good by the next one: kLeaseSeconds are several beats.
+    // A heartbeat that fails does no harm: there are several in kLeaseSeconds.
     if (!stop.stop_requested()) Beat().IgnoreError();
   }
 }
@@ -82,7 +84,7 @@ bool LeaseWatch::IsLeased(io::FileSystem& files, const std::string& prefix, doub
   if (!names.ok()) return false;
   bool leased = false;
   for (const std::string& name : *names) {
-    if (LeasedBy(name) != io::Basename(prefix)) continue;
+    if (GetLeasedCheckpoint(name) != io::Basename(prefix)) continue;
     const std::string path = io::JoinPath(folder, name);
     const auto text = io::ReadFile(files, path, kMaxLeaseBytes);
     if (!text.ok()) continue;

@@ -23,16 +23,16 @@ namespace muster::checkpoint {
 inline constexpr double kLeaseSeconds = 60;
 inline constexpr double kLeaseBeatSeconds = 10;
 
-// Used by a reader. A thread of its own writes the file; the destructor removes it.
+// Used by a reader. A separate thread rewrites the file; the destructor removes it.
 class Lease {
  public:
   // Removes files that an earlier incarnation of `holder` ("evaluator-0") has left in the folder.
   // NOT_FOUND: the checkpoint ("DIR/model.ckpt-N") is gone; take another. `files` must outlive the
   // lease.
-  static absl::StatusOr<std::unique_ptr<Lease>> Take(io::FileSystem& files,
-                                                     const std::string& prefix,
-                                                     const std::string& holder,
-                                                     double beat_seconds = kLeaseBeatSeconds);
+  static absl::StatusOr<std::unique_ptr<Lease>> Acquire(io::FileSystem& files,
+                                                        const std::string& prefix,
+                                                        const std::string& holder,
+                                                        double beat_seconds = kLeaseBeatSeconds);
   ~Lease();
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
@@ -44,7 +44,7 @@ class Lease {
 
   io::FileSystem& files_;
   const std::string path_;
-  const uint32_t nonce_;  // two leases of one holder differ, whatever their beats
+  const uint32_t nonce_;  // makes each lease of a holder different
   int64_t beats_ = 0;
   std::mutex mutex_;
   std::condition_variable_any stopped_;
@@ -54,8 +54,8 @@ class Lease {
 // Used by the process that removes checkpoints. One owner thread.
 class LeaseWatch {
  public:
-  // Whether anyone holds a lease on the checkpoint. `seconds`: now, by the caller's clock. A file
-  // that is seen for the first time counts as a lease: its holder may be about to write it again.
+  // Whether anyone holds a lease on the checkpoint. `seconds`: the time now, by the caller's clock.
+  // A file that is seen for the first time counts as a lease: its holder may be alive.
   bool IsLeased(io::FileSystem& files, const std::string& prefix, double seconds);
 
  private:
@@ -66,7 +66,7 @@ class LeaseWatch {
   std::map<std::string, Seen> seen_;  // by path
 };
 
-// The checkpoint, "model.ckpt-N", if `name` is the name of a lease, else "".
-std::string LeasedBy(const std::string& name);
+// Returns the checkpoint, "model.ckpt-N", if `name` is that of a lease file, else "".
+std::string GetLeasedCheckpoint(const std::string& name);
 
 }  // namespace muster::checkpoint

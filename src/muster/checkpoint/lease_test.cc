@@ -31,12 +31,12 @@ class LeaseTest : public testing::Test {
     std::vector<std::string> found;
     const std::vector<std::string> names = files_->List("m").value();
     for (const std::string& name : names) {
-      if (!LeasedBy(name).empty()) found.push_back(name);
+      if (!GetLeasedCheckpoint(name).empty()) found.push_back(name);
     }
     return found;
   }
-  // As somebody who was killed leaves it.
-  void LeaveBehind(const std::string& name) {
+  // Writes the file that a killed holder leaves.
+  void WriteStaleLease(const std::string& name) {
     ASSERT_TRUE(io::WriteFileAtomically(*files_, "m/" + name, "7 3\n").ok());
   }
 
@@ -44,9 +44,9 @@ class LeaseTest : public testing::Test {
   Saver saver_{*files_, "m", {.keep_max = 1}};
 };
 
-TEST_F(LeaseTest, WhatIsReadStaysUntilItsReaderHasDone) {
+TEST_F(LeaseTest, ALeasedCheckpointStaysUntilItsReaderIsDone) {
   Save(1, kNow);
-  auto lease = Lease::Take(*files_, "m/model.ckpt-1", "evaluator-0");
+  auto lease = Lease::Acquire(*files_, "m/model.ckpt-1", "evaluator-0");
   ASSERT_TRUE(lease.ok()) << lease.status();
   Save(2, kNow + 1);
   Save(3, kNow + 2);
@@ -58,9 +58,9 @@ TEST_F(LeaseTest, WhatIsReadStaysUntilItsReaderHasDone) {
   EXPECT_THAT(Indexes(), ElementsAre("model.ckpt-4"));
 }
 
-TEST_F(LeaseTest, AReaderThatWasKilledHoldsItForAMinuteOfTheSaversClock) {
+TEST_F(LeaseTest, AKilledReadersLeaseLastsAMinuteOfTheSaversClock) {
   Save(1, kNow);
-  LeaveBehind("model.ckpt-1.lease-evaluator-0");
+  WriteStaleLease("model.ckpt-1.lease-evaluator-0");
   Save(2, kNow + 1000);  // seen for the first time
   Save(3, kNow + 1000 + kLeaseSeconds - 1);
   EXPECT_THAT(Indexes(), ElementsAre("model.ckpt-1", "model.ckpt-3"));
@@ -69,18 +69,19 @@ TEST_F(LeaseTest, AReaderThatWasKilledHoldsItForAMinuteOfTheSaversClock) {
   EXPECT_THAT(LeaseFiles(), ElementsAre());
 }
 
-TEST_F(LeaseTest, ALeaseThatIsWrittenAnewLives) {
+TEST_F(LeaseTest, ALeaseThatIsRewrittenDoesNotExpire) {
   Save(1, kNow);
-  LeaveBehind("model.ckpt-1.lease-evaluator-0");
+  WriteStaleLease("model.ckpt-1.lease-evaluator-0");
   Save(2, kNow + 1);
   ASSERT_TRUE(io::WriteFileAtomically(*files_, "m/model.ckpt-1.lease-evaluator-0", "7 4\n").ok());
   Save(3, kNow + 1 + 2 * kLeaseSeconds);
   EXPECT_THAT(Indexes(), ElementsAre("model.ckpt-1", "model.ckpt-3"));
 }
 
-TEST_F(LeaseTest, ItsHolderWritesItAgainAndAgain) {
+TEST_F(LeaseTest, ItsHolderRewritesItRegularly) {
   Save(1, kNow);
-  const auto lease = Lease::Take(*files_, "m/model.ckpt-1", "evaluator-0", /*beat_seconds=*/0.001);
+  const auto lease =
+      Lease::Acquire(*files_, "m/model.ckpt-1", "evaluator-0", /*beat_seconds=*/0.001);
   ASSERT_TRUE(lease.ok());
   const std::string path = "m/model.ckpt-1.lease-evaluator-0";
   const std::string first = io::ReadFile(*files_, path).value();
@@ -89,30 +90,30 @@ TEST_F(LeaseTest, ItsHolderWritesItAgainAndAgain) {
   EXPECT_NE(now, first);
 }
 
-TEST_F(LeaseTest, AHolderStartedAgainTakesAwayWhatItLeft) {
+TEST_F(LeaseTest, ARestartedHolderRemovesItsOldLeases) {
   Save(1, kNow);
-  LeaveBehind("model.ckpt-1.lease-evaluator-0");
-  LeaveBehind("model.ckpt-1.lease-evaluator-10");
+  WriteStaleLease("model.ckpt-1.lease-evaluator-0");
+  WriteStaleLease("model.ckpt-1.lease-evaluator-10");
   Saver keeps(*files_, "m", {.keep_max = 5});
   Weights weights(2);
   ASSERT_TRUE(keeps.Save(2, weights.tensors(), {}, kNow).ok());
-  const auto lease = Lease::Take(*files_, "m/model.ckpt-2", "evaluator-0");
+  const auto lease = Lease::Acquire(*files_, "m/model.ckpt-2", "evaluator-0");
   ASSERT_TRUE(lease.ok());
   EXPECT_THAT(LeaseFiles(),
               ElementsAre("model.ckpt-1.lease-evaluator-10", "model.ckpt-2.lease-evaluator-0"));
 }
 
-TEST_F(LeaseTest, NoneOnACheckpointThatIsGone) {
+TEST_F(LeaseTest, AMissingCheckpointCannotBeLeased) {
   Save(1, kNow);
-  const auto lease = Lease::Take(*files_, "m/model.ckpt-0", "evaluator-0");
+  const auto lease = Lease::Acquire(*files_, "m/model.ckpt-0", "evaluator-0");
   EXPECT_TRUE(absl::IsNotFound(lease.status())) << lease.status();
   EXPECT_THAT(LeaseFiles(), ElementsAre());
 }
 
-TEST_F(LeaseTest, OneThatWasLeftOnWhatIsGoneIsRemoved) {
+TEST_F(LeaseTest, ALeaseOnARemovedCheckpointIsRemoved) {
   Save(1, kNow);
-  LeaveBehind("model.ckpt-0.lease-evaluator-0");
-  LeaveBehind("model.ckpt-1.lease-evaluator-0");
+  WriteStaleLease("model.ckpt-0.lease-evaluator-0");
+  WriteStaleLease("model.ckpt-1.lease-evaluator-0");
   RemoveLeftovers(*files_, "m");
   EXPECT_THAT(LeaseFiles(), ElementsAre("model.ckpt-1.lease-evaluator-0"));
 }

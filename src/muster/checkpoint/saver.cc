@@ -30,8 +30,8 @@ absl::Status WriteBundle(io::FileSystem& files, const std::string& prefix, int64
   return writer->Finish();
 }
 
-// Removes the index first, so that at any moment a whole checkpoint is left or none. A file that
-// cannot be removed stays: a full folder is no reason to stop a training.
+// Removes the index first, so that at any moment the checkpoint is either intact or gone. A file
+// that cannot be removed stays: that is no reason to stop a training.
 void RemoveCheckpoint(io::FileSystem& files, const std::string& prefix) {
   files.Remove(prefix + ".index").IgnoreError();
   const std::string folder = io::Dirname(prefix);
@@ -43,16 +43,16 @@ void RemoveCheckpoint(io::FileSystem& files, const std::string& prefix) {
   }
 }
 
-// Adds to `state` the checkpoints that are later than its latest one: a process that was killed
-// before it could name them has written them.
+// Adds to `state` the checkpoints that are later than its latest one, which were written by a
+// process that was killed before it could name them.
 void AdoptUnnamed(io::FileSystem& files, const std::string& folder, double seconds,
                   CheckpointState* state) {
-  const std::optional<int64_t> latest = StepOfIndex(state->latest + ".index");
+  const std::optional<int64_t> latest = ParseIndexStep(state->latest + ".index");
   const absl::StatusOr<std::vector<std::string>> names = files.List(folder);
   if (!latest || !names.ok()) return;
   std::map<int64_t, std::string> beyond;
   for (const std::string& name : *names) {
-    const std::optional<int64_t> step = StepOfIndex(name);
+    const std::optional<int64_t> step = ParseIndexStep(name);
     if (step && *step > *latest) beyond[*step] = name.substr(0, name.rfind('.'));
   }
   for (auto& [step, name] : beyond) {
@@ -71,7 +71,7 @@ void RemoveLeftovers(io::FileSystem& files, const std::string& folder) {
   for (const std::string& name : *names) {
     const size_t data = name.rfind(".data-");
     const bool is_data = name.starts_with("model.ckpt-") && data != std::string::npos;
-    const std::string owner = is_data ? name.substr(0, data) : LeasedBy(name);
+    const std::string owner = is_data ? name.substr(0, data) : GetLeasedCheckpoint(name);
     const bool orphan = !owner.empty() && !present.contains(owner + ".index");
     const bool temporary = (name.starts_with(".model.ckpt-") || name.starts_with(".checkpoint.")) &&
                            io::IsTemporaryName(name);
@@ -97,16 +97,16 @@ absl::StatusOr<std::string> Saver::Save(int64_t step, std::span<const Tensor> te
   const std::string name = StrCat("model.ckpt-", step);
   std::string prefix = io::JoinPath(folder_, name);
   MUSTER_RETURN_IF_ERROR(files_.MakeFolders(folder_));
-  // This is done once. Later checkpoints are all of this process, which removes its own, or of a
-  // process that has replaced it.
+  // This is done once: later leftovers are of this process, which removes its own, or of a process
+  // that has replaced it.
   if (!std::exchange(cleaned_, true)) RemoveLeftovers(files_, folder_);
   const std::string saving = StrCat("saving ", prefix);
   MUSTER_RETURN_IF_ERROR(
       Annotate(WriteBundle(files_, prefix, step, tensors, strings, read), saving));
   std::vector<std::string> expired;
   MUSTER_ASSIGN_OR_RETURN(const CheckpointState state, NextState(name, seconds, &expired));
-  // They are removed before the state file drops their names, so that a kill in between leaves no
-  // checkpoint without a name.
+  // Expired checkpoints are removed before the state file drops their names, so that a kill in
+  // between leaves no checkpoint without a name.
   for (const std::string& old_name : expired) {
     RemoveCheckpoint(files_, io::JoinPath(folder_, old_name));
   }
@@ -124,7 +124,7 @@ absl::StatusOr<CheckpointState> Saver::NextState(const std::string& name, double
   }
   CheckpointState state;
   state.latest = name;
-  // A clock that was set back must not keep all checkpoints, nor remove all.
+  // If the clock was set back, neither all checkpoints must be kept nor all removed.
   state.last_preserved = std::min(old.last_preserved, seconds);
   if (old.last_preserved == 0) {
     state.last_preserved = options_.start_seconds > 0 ? options_.start_seconds : seconds;
@@ -155,7 +155,7 @@ void Saver::DropOldest(double seconds, CheckpointState* state, std::vector<std::
     if (const double next = state->last_preserved + hours; saved > next) {
       state->last_preserved = saved - next < hours ? next : saved;  // the latter after a pause
     } else if (name == best || leases_.IsLeased(files_, io::JoinPath(folder_, name), seconds)) {
-      ++i;  // stays in the list, for the next save to look at
+      ++i;  // stays in the list and is checked again at the next save
       continue;
     } else {
       expired->push_back(name);

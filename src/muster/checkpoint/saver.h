@@ -17,10 +17,10 @@ namespace muster::checkpoint {
 
 // tf.train.Saver's options.
 struct SaverOptions {
-  int keep_max = 5;  // 0: all; the best one (best.h) and leased ones are kept in addition
+  int keep_max = 5;  // 0: all; the best (best.h) and leased checkpoints are kept in addition
   // One checkpoint of every period of this many hours is kept permanently: a checkpoint that
   // keep_max would remove is kept, but leaves the list, if it was saved after the end of the
-  // period; then the next period begins. The state file stores the period's beginning
+  // present period; then the next period begins. The state file stores the period's beginning
   // (last_preserved_timestamp), so that a restart changes nothing; periods do not add up while
   // training is paused.
   double keep_every_n_hours = 10'000;
@@ -29,7 +29,7 @@ struct SaverOptions {
   double start_seconds = 0;
 };
 
-// Named texts to be saved as string scalars (the data position, the spec).
+// Names and texts to be saved as string scalars (the data position, the spec).
 using Strings = std::vector<std::pair<std::string, std::string>>;
 
 // Removes files that killed saves into `folder` have left: temporary files, data files without an

@@ -31,7 +31,7 @@ TEST(SaverTest, KeepsTheNewest) {
   EXPECT_THAT(state->all, ElementsAre("model.ckpt-4", "model.ckpt-5"));
 }
 
-TEST(SaverTest, KeepsTheBestBesides) {
+TEST(SaverTest, KeepsTheBestInAddition) {
   const auto files = io::NewMemoryFileSystem();
   ASSERT_TRUE(SaveStep(*files, 1, 1, 2).ok());
   ASSERT_TRUE(WriteBest(*files, "m", {.name = "model.ckpt-1", .step = 1, .metric = "auc"}).ok());
@@ -107,17 +107,17 @@ TEST(SaverTest, KeepsOneOfEveryNHoursAsTensorFlowDoes) {
   EXPECT_EQ(schedules, 5);
 }
 
-TEST(SaverTest, HoursOfAPauseDoNotAddUp) {
+TEST(SaverTest, PeriodsDoNotAddUpDuringAPause) {
   const SaverOptions options = {.keep_max = 1, .keep_every_n_hours = 1, .start_seconds = kNow};
   EXPECT_THAT(StepsKept(options, {0.5, 50.1, 50.2, 50.3, 50.4, 50.5}, true), ElementsAre(1, 5));
 }
 
-TEST(SaverTest, AClockThatGoesBackRemovesNothingMoreAndKeepsNothingMore) {
+TEST(SaverTest, AClockThatIsSetBackChangesNothing) {
   const SaverOptions options = {.keep_max = 2, .keep_every_n_hours = 1, .start_seconds = kNow};
   EXPECT_THAT(StepsKept(options, {0.1, 0.2, -90, -89.9, -89.8}, false), ElementsAre(3, 4));
 }
 
-TEST(SaverTest, AStateFileWithoutTimesIsTakenOver) {
+TEST(SaverTest, AStateFileWithoutTimesIsContinued) {
   const auto files = io::NewMemoryFileSystem();
   for (int step : {1, 2}) ASSERT_TRUE(SaveStep(*files, step, 1, 2).ok());
   ASSERT_TRUE(

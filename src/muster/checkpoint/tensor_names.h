@@ -6,7 +6,7 @@ namespace muster::checkpoint {
 
 // The data position; for N replicas: NAME/0 ... NAME/N-1.
 constexpr const char* kPositionName = "muster/position";
-// What became of the records since the first step.
+// The counts of records since the first step (train/input/record_counts.h).
 constexpr const char* kRecordsName = "muster/records";
 // For an exported model: the number of rows in a batch, needed to evaluate it.
 constexpr const char* kBatchSizeName = "muster/batch_size";

@@ -11,16 +11,16 @@ namespace muster::cli {
 
 int Main(int argc, char** argv);
 
-// The verbs about this program: each function adds one to `app`, and reads all of `app`'s verbs
-// when it runs.
+// Each of these adds a verb about the program itself to `app`; when the verb runs, it reads all
+// verbs of `app`.
 void AddHelp(CLI::App& app);
 void AddDoctor(CLI::App& app);
 void AddVersion(CLI::App& app);
 void AddCompletion(CLI::App& app);
 void AddMan(CLI::App& app);
 
-// What `muster complete -- WORD...` prints, which the shells' completion calls: `words` are those
-// after "complete". It is no verb, since no word may be read as a flag of its own.
+// Prints what `muster complete -- WORD...` must print for the shells' completion: `words` are those
+// after "complete". This is not a verb, since no word may be read as a flag of its own.
 void PrintWordsThatFollow(const CLI::App& app, std::vector<std::string> words);
 
 }  // namespace muster::cli

@@ -114,12 +114,12 @@ void AddFlags(const CLI::App& verb, const std::string& begun, Completions* to) {
   add("--help", "Shows what is used most");
 }
 
-// Where the words before the last one have led.
+// Where the words before the last one lead.
 struct Place {
   const CLI::App* verb;
-  const CLI::Option* flag = nullptr;  // it waits for a value
-  bool may_end = false;               // the flag has a value, and takes more
-  size_t arguments = 0;               // that the verb has got
+  const CLI::Option* flag = nullptr;  // the flag that waits for a value
+  bool may_end = false;               // the flag has a value, and may take more
+  size_t arguments = 0;               // how many arguments the verb has got
 };
 
 Place FindPlace(const CLI::App& app, const std::vector<std::string>& before) {
@@ -157,7 +157,7 @@ Completions Complete(const CLI::App& app, const std::vector<std::string>& words,
   const std::string begun = words.empty() ? "" : words.back();
   const std::vector<std::string> before(words.begin(), words.end() - (words.empty() ? 0 : 1));
   if (std::ranges::find(before, "--") != before.end()) {
-    found.files = true;  // of another program's command
+    found.files = true;  // they belong to another program's command
     return found;
   }
   const Place place = FindPlace(app, before);

@@ -1,5 +1,5 @@
-// What can follow a command line that is not finished: verbs, flags and the values that a flag
-// takes, all from the verbs themselves.
+// Finds what can follow an unfinished command line: verbs, flags and the values of flags, all taken
+// from the verbs themselves.
 #pragma once
 
 #include <string>
@@ -15,21 +15,21 @@ struct Completions {
     std::string text, about;
   };
   std::vector<Word> words;
-  // A file or folder may stand there, too.
+  // Whether a file or a folder may follow, too.
   bool files = false, folders = false;
 };
 
-// `words`: those after the program's name; the last one is being typed and may be "". `jobs`: the
-// names of jobs, for arguments that are one.
+// `words` are those after the program's name; the last one is being typed and may be "". `jobs` are
+// the names of jobs, for arguments that name a job.
 Completions Complete(const CLI::App& app, const std::vector<std::string>& words,
                      const std::vector<std::string>& jobs);
 
-// A line a word, "TEXT<tab>ABOUT", then ":files", ":folders" or ":" in a line of its own: what the
-// shells' scripts read.
+// Prints one line per word, "TEXT<tab>ABOUT", and a last line ":files", ":folders" or ":", as the
+// shells' scripts read them.
 std::string PrintCompletions(const Completions& completions);
 
-// The script that a shell sources ("bash", "zsh", "fish"); null for another shell. It calls
-// `muster complete WORD...` for each completion, so that it is never older than the program.
+// Returns the script that a shell ("bash", "zsh", "fish") sources; null for another shell. It calls
+// `muster complete WORD...` for each completion, so that it never lags behind the program.
 const char* GetCompletionScript(std::string_view shell);
 
 }  // namespace muster::cli

@@ -110,7 +110,7 @@ Finding ExamineInstructions() {
           .values = {{"vectors", vectors}, {"tiles", tiles}}};
 }
 
-// The value of a line "NAME:  1234 kB" of /proc/meminfo, in bytes.
+// Returns the value of a line "NAME:  1234 kB" of /proc/meminfo, in bytes.
 uint64_t FindMemory(const std::string& text, std::string_view name) {
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
@@ -163,7 +163,7 @@ Finding ExamineTensorFlow() {
               "or MUSTER_TENSORFLOW"};
 }
 
-// The first line of what `argv` prints; none if it does not run.
+// Returns the first line that `argv` prints; nullopt if it does not run.
 std::optional<std::string> AskProgram(const std::vector<std::string>& argv) {
   process::ChildSpec spec = {.argv = argv, .environment = process::CurrentEnvironment()};
   const auto run = process::RunCaptured(nullptr, spec, kProgramSeconds, kProgramBytes);
@@ -175,10 +175,10 @@ Finding ExamineTensorBoard() {
   const auto found = AskProgram({"python3", "-c",
                                  "import sys, importlib.util as u; print(sys.executable); "
                                  "raise SystemExit(0 if u.find_spec('tensorboard') else 3)"});
-  if (found) return {.name = "tensorboard", .text = StrCat("of ", *found)};
+  if (found) return {.name = "tensorboard", .text = StrCat("in ", *found)};
   return {.name = "tensorboard",
           .health = Health::kOptional,
-          .text = "python3 has none; muster tensorboard needs it",
+          .text = "python3 does not have it; muster tensorboard needs it",
           .advice = "python3 -m pip install tensorboard, or name a Python with --python"};
 }
 
@@ -225,7 +225,7 @@ Finding ExamineFiles() {
           .values = {{"limit", static_cast<uint64_t>(limit.rlim_max)}}};
 }
 
-// Of the file system that has `folder`, or will have it.
+// Examines the file system that contains `folder`, or will contain it.
 Finding ExamineDisk(const std::string& name, std::string folder, const std::string& use) {
   struct statvfs about = {};
   std::string asked = folder;
@@ -273,8 +273,8 @@ std::vector<Finding> ExamineMachine() {
           ExaminePorts(),
           ExamineClock(),
           ExamineFiles(),
-          ExamineDisk("jobs_folder", jobs.value_or("/"), "records and logs of jobs"),
-          ExamineDisk("temporary_folder", GetTemporaryFolder(), "files in between"),
+          ExamineDisk("jobs_folder", jobs.value_or("/"), "the records and logs of jobs"),
+          ExamineDisk("temporary_folder", GetTemporaryFolder(), "temporary files"),
           ExamineSsh()};
 }
 

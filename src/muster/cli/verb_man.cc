@@ -1,5 +1,5 @@
-// muster man FOLDER writes manual pages of all verbs, from their help. The build and packages run
-// it.
+// Implements muster man FOLDER, which writes manual pages of all verbs from their help. The build
+// and the packages run it.
 #include <cstdio>
 #include <memory>
 #include <string>

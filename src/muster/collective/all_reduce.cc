@@ -7,11 +7,11 @@
 namespace muster::collective {
 namespace {
 
-// If a rank sends at most this many bytes in all, its values go directly to every other rank: one
-// wait instead of 2 (n-1).
+// If a rank sends at most this many bytes in total, it sends its values directly to every other
+// rank: each rank then waits once instead of 2 (n-1) times.
 constexpr size_t kDirectBytes = size_t{32} << 10;
-// This many bytes per rank go around the ring at a time: a chunk is then still in the core's cache
-// when it is forwarded, and when its sum comes back. The order of sums depends on this number.
+// This many bytes per rank go around the ring at a time, so that a chunk is still in the core's
+// cache when it is forwarded and when its sum comes back. The order of sums depends on this number.
 constexpr size_t kRingBytes = size_t{256} << 10;
 constexpr size_t kChunkFloats = 16;  // chunks of the ring begin on a cache line
 
@@ -34,8 +34,8 @@ void AddPart(ConstBytes part, size_t offset, float* to) {
               part.size() / sizeof(float));
 }
 
-// Sums in the order of ranks, from copies, since values must not change while they are sent.
-absl::Status Direct(Group& group, std::span<float> values) {
+// Sums in the order of ranks, from copies, since the values must not change while they are sent.
+absl::Status AllReduceDirectly(Group& group, std::span<float> values) {
   const int n = group.size(), rank = group.rank();
   const size_t bytes = values.size_bytes();
   float* const all = group.Scratch(values.size() * static_cast<size_t>(n));
@@ -88,7 +88,7 @@ absl::Status AllReduce(Group& group, std::span<float> values) {
   MUSTER_RETURN_IF_ERROR(group.status());
   if (group.size() == 1 || values.empty()) return absl::OkStatus();
   const bool few = values.size_bytes() * static_cast<size_t>(group.size() - 1) <= kDirectBytes;
-  return few ? Direct(group, values) : Ring(group, values);
+  return few ? AllReduceDirectly(group, values) : Ring(group, values);
 }
 
 }  // namespace muster::collective

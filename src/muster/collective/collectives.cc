@@ -35,8 +35,8 @@ absl::Status AllGather(Group& group, uint64_t max_bytes, std::vector<std::vector
   for (int from = 0; from < n; ++from) {
     const uint64_t bytes = sizes[static_cast<size_t>(from)];
     if (bytes > max_bytes) {
-      return group.Accuse(from,
-                          StrCat("announces ", bytes, " bytes, of which it can have ", max_bytes));
+      return group.Accuse(
+          from, StrCat("announces ", bytes, " bytes, but a rank has at most ", max_bytes));
     }
   }
   for (int from = 0; from < n; ++from) {

@@ -4,7 +4,7 @@
 //
 // Sources: ring all-reduce as in Patarasuk, Yuan, "Bandwidth Optimal All-reduce Algorithms for
 // Clusters of Workstations" (JPDC 2009): reduce-scatter, then all-gather, 2 (n-1) / n of the bytes
-// each way. Barrier by dissemination: Hensgen, Finkel, Manber, "Two Algorithms for Barrier
+// each way. Dissemination barrier: Hensgen, Finkel, Manber, "Two Algorithms for Barrier
 // Synchronization" (IJPP 1988).
 #pragma once
 
@@ -25,8 +25,8 @@ absl::Status AllReduce(Group& group, std::span<float> values);
 size_t RingTurnFloats(int ranks);
 
 // Gives every rank the bytes of all ranks, by rank; sizes may differ. (*all)[rank()] has this
-// rank's bytes; the other entries are replaced, and their memory is used again. If a rank announces
-// more than `max_bytes`, the most that a rank can have, the group ends before memory is allocated.
+// rank's bytes; the other entries are replaced, and their memory is reused. `max_bytes` is the most
+// that a rank can have: if a rank announces more, the group ends before memory is allocated.
 absl::Status AllGather(Group& group, uint64_t max_bytes, std::vector<std::vector<std::byte>>* all);
 // Like the AllGather above, for pieces of equal size: all[i * mine.size() ...] gets the piece of
 // rank i.

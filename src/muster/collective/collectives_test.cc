@@ -52,11 +52,11 @@ TEST_P(CollectivesTest, AllReduceSumsAndGivesEveryRankTheSameBytes) {
                                      std::as_bytes(std::span(results[0]))))
           << size;
     }
-    EXPECT_EQ(results, again) << "timing has a say in the order of a sum";
+    EXPECT_EQ(results, again) << "the order of a sum depends on timing";
   }
 }
 
-TEST_P(CollectivesTest, AllGatherGivesWhatEachRankGave) {
+TEST_P(CollectivesTest, AllGatherGivesEveryRankAllBytes) {
   const int n = GetParam();
   TestRanks ranks(n);
   const auto size_of = [](int rank, int round) {
@@ -107,7 +107,7 @@ TEST_P(CollectivesTest, BroadcastAlongAChainLeavesOtherRanksAlone) {
   });
 }
 
-TEST_P(CollectivesTest, NobodyLeavesABarrierBeforeAllHaveCome) {
+TEST_P(CollectivesTest, NoRankLeavesABarrierBeforeAllHaveEnteredIt) {
   TestRanks ranks(GetParam());
   std::atomic<int> came = 0;
   ranks.RunAll([&](Group& group) {
@@ -123,7 +123,7 @@ TEST_P(CollectivesTest, NobodyLeavesABarrierBeforeAllHaveCome) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, CollectivesTest, testing::Values(1, 2, 3, 4, 7));
 
-TEST(CollectiveFailureTest, ALengthThatCannotBeTakesNoMemory) {
+TEST(CollectiveFailureTest, AnImpossibleLengthAllocatesNoMemory) {
   for (const uint64_t announced : {uint64_t{101}, uint64_t{1} << 39, ~uint64_t{0}}) {
     TestRanks ranks(3, {.names = {"chief-0", "worker-0", "worker-1"}});
     const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
@@ -146,7 +146,7 @@ absl::Status ReduceIndefinitely(Group& group, size_t size) {
   while (true) MUSTER_RETURN_IF_ERROR(AllReduce(group, values));
 }
 
-TEST(CollectiveFailureTest, ADeadRankIsNamedToAllOfThem) {
+TEST(CollectiveFailureTest, ADeadRankIsNamedToAllOthers) {
   for (const size_t size : {100U, 1'000'000U}) {
     TestRanks ranks(4, {.names = {"chief-0", "worker-0", "worker-1", "worker-2"}});
     std::atomic<int> rounds = 0;
@@ -165,7 +165,7 @@ TEST(CollectiveFailureTest, ADeadRankIsNamedToAllOfThem) {
   }
 }
 
-TEST(CollectiveFailureTest, ARanksOwnErrorReachesAllInItsWords) {
+TEST(CollectiveFailureTest, AnErrorOfOneRankReachesAllUnchanged) {
   TestRanks ranks(3);
   const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
     if (group.rank() == 1) return group.Fail(absl::DataLossError("part-7: record at byte 12"));
@@ -175,12 +175,12 @@ TEST(CollectiveFailureTest, ARanksOwnErrorReachesAllInItsWords) {
     EXPECT_EQ(status, absl::AbortedError("rank 1: part-7: record at byte 12"));
   }
   ranks.Run([&](Group& group) {
-    EXPECT_EQ(Barrier(group), results[0]) << "an ended group has no second life";
+    EXPECT_EQ(Barrier(group), results[0]) << "an ended group stays ended";
     return absl::OkStatus();
   });
 }
 
-TEST(CollectiveFailureTest, AnInterruptEndsAWait) {
+TEST(CollectiveFailureTest, AnInterruptEndsACollective) {
   TestRanks ranks(2);
   const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
     if (group.rank() == 1) {
@@ -192,7 +192,7 @@ TEST(CollectiveFailureTest, AnInterruptEndsAWait) {
   EXPECT_THAT(ToStd(results[0].message()), HasSubstr("silent for 10 s"));
 }
 
-TEST(CollectiveFailureTest, DifferentSizesAreAnErrorNotAHang) {
+TEST(CollectiveFailureTest, DifferentSizesAreAnErrorAndNotADeadlock) {
   TestRanks ranks(3);
   const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
     std::vector<float> values(group.rank() == 1 ? 200'000 : 200'016, 1);
@@ -203,7 +203,7 @@ TEST(CollectiveFailureTest, DifferentSizesAreAnErrorNotAHang) {
   }
 }
 
-TEST(CollectiveFailureTest, ARankThatNeverComesIsNamedAfterTheTimeout) {
+TEST(CollectiveFailureTest, ARankThatDoesNotTakePartIsNamedAfterTheTimeout) {
   TestRanks ranks(2, {.timeout_seconds = 0.05});
   const std::vector<absl::Status> results = ranks.Run(
       [&](Group& group) { return group.rank() == 1 ? absl::OkStatus() : Barrier(group); });

@@ -1,4 +1,4 @@
-// What each rank sends in a collective, against the cost model of docs/scale.md.
+// Compares what each rank sends in a collective with the cost model of docs/scale.md.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -19,7 +19,7 @@ int64_t Pieces(int64_t bytes, int64_t piece) { return (bytes + piece - 1) / piec
 class CostTest : public testing::TestWithParam<int> {
  protected:
   int64_t n() const { return GetParam(); }
-  // What each rank has sent in one call of `fn`.
+  // Returns what each rank has sent in one call of `fn`.
   static std::vector<Traffic> Measure(const std::function<absl::Status(Group&)>& fn) {
     TestRanks ranks(GetParam());
     ranks.RunAll(fn);
@@ -29,7 +29,7 @@ class CostTest : public testing::TestWithParam<int> {
   }
 };
 
-TEST_P(CostTest, AGatherSendsOneMessageToEachOtherRank) {
+TEST_P(CostTest, AllGatherSendsOneMessageToEachOtherRank) {
   const size_t size = 24;
   for (const Traffic& sent : Measure([&](Group& group) {
          const std::vector<std::byte> mine(size);
@@ -41,7 +41,7 @@ TEST_P(CostTest, AGatherSendsOneMessageToEachOtherRank) {
   }
 }
 
-TEST_P(CostTest, AGatherOfUnlikeSizesSendsTheSizeFirst) {
+TEST_P(CostTest, AllGatherOfDifferentSizesSendsTheSizesFirst) {
   const size_t size = 1000;
   for (const Traffic& sent : Measure([&](Group& group) {
          std::vector<std::vector<std::byte>> all(static_cast<size_t>(group.size()));
@@ -53,7 +53,7 @@ TEST_P(CostTest, AGatherOfUnlikeSizesSendsTheSizeFirst) {
   }
 }
 
-TEST_P(CostTest, ASmallSumGoesToEachOtherRankAtOnce) {
+TEST_P(CostTest, ASmallAllReduceSendsDirectlyToEachOtherRank) {
   const size_t floats = 256;  // 1 KiB to each of 31 others is below the limit of 32 KiB
   for (const Traffic& sent : Measure([&](Group& group) {
          std::vector<float> values(floats);
@@ -64,7 +64,7 @@ TEST_P(CostTest, ASmallSumGoesToEachOtherRankAtOnce) {
   }
 }
 
-TEST_P(CostTest, ALargeSumGoesAroundTheRingTwice) {
+TEST_P(CostTest, ALargeAllReduceGoesAroundTheRingTwice) {
   const int64_t turns = n() > 8 ? 1 : 3;
   const int64_t bytes = turns * n() * kPiece;  // a piece of 256 KiB for each rank in each turn
   for (const Traffic& sent : Measure([&](Group& group) {
@@ -78,7 +78,7 @@ TEST_P(CostTest, ALargeSumGoesAroundTheRingTwice) {
   }
 }
 
-TEST_P(CostTest, ABroadcastPassesEachByteOnOnce) {
+TEST_P(CostTest, BroadcastForwardsEachByteOnce) {
   const int64_t bytes = 3 * kPiece + 1000;
   const std::vector<Traffic> traffic = Measure([&](Group& group) {
     std::vector<std::byte> values(static_cast<size_t>(bytes));
@@ -91,7 +91,7 @@ TEST_P(CostTest, ABroadcastPassesEachByteOnOnce) {
   }
 }
 
-TEST_P(CostTest, ABarrierSendsAsManyMessagesAsTheNumberOfRanksHasDoublings) {
+TEST_P(CostTest, BarrierSendsLog2MessagesPerRank) {
   for (const Traffic& sent : Measure([&](Group& group) { return Barrier(group); })) {
     EXPECT_EQ(sent.messages, std::bit_width(static_cast<uint64_t>(n() - 1)));
     EXPECT_EQ(sent.bytes, sent.messages * FramedBytes(0));

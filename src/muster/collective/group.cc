@@ -9,9 +9,9 @@ namespace {
 
 using process::Deadline;
 
-constexpr uint16_t kPieces = 1;  // the one type of message: order and sizes say what it is
-// The time for telling a peer why the group has ended. The peer may be stuck, and it does no harm
-// if it is not reached.
+constexpr uint16_t kPieces = 1;  // the only type of message: its order and size identify it
+// The longest time to tell a peer why the group has ended. The peer may be stuck; it does no harm
+// if the message does not arrive.
 constexpr double kTellSeconds = 0.5;
 
 }  // namespace
@@ -80,7 +80,7 @@ absl::Status Group::Unreached(int rank, const absl::Status& why) {
   return Lost(rank, ToStd(why.message()));
 }
 
-// An error that already names a rank is another rank's finding, which is on its way to all.
+// An error that names a rank already comes from another rank, which tells all ranks itself.
 absl::Status Group::Blame(const absl::Status& error, int to, int from) {
   if (interrupt_.is_set()) return status_ = interrupt_.status();
   const std::string_view message = ToStd(error.message());
@@ -101,7 +101,7 @@ absl::Status Group::End(absl::Status why) {
   status_ = std::move(why);
   for (const auto& channel : channels_) {
     if (channel == nullptr) continue;
-    // A peer that cannot be told finds the connection closed.
+    // A peer that this message does not reach finds the connection closed.
     channel->SendFailure(status_, Deadline::After(kTellSeconds)).IgnoreError();
     channel->Close();
   }

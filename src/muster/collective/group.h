@@ -2,14 +2,14 @@
 //
 // Every rank calls the same collectives in the same order with the same sizes. The first error ends
 // the group for all ranks: the rank that meets it tells the others which rank failed and why, and
-// the call of every rank returns that. After that every call returns it; the caller makes a new
-// group, of a later generation. The values that were being reduced are then invalid.
+// the present call and all later calls of every rank return that error. The values that were being
+// reduced are then invalid. The caller makes a new group, of a later generation.
 //
 // Error contract, modelled on gloo's (docs/errors.md in its repository): no call waits longer than
 // the group's timeout without a byte moving, and none outlives the Interrupt.
 //   ABORTED      "rank 2 (worker-1): ... (seen by rank 1 (worker-0))": that rank failed, in the
-//                words of the rank that saw it first; "rank 2 (worker-1): ...": its own words
-//                (rank_failure.h reads this form)
+//                words of the rank that saw it first; "rank 2 (worker-1): ...": in its own words
+//                (rank_failure.h parses this form)
 //   the Interrupt's status, if it was set before any other error
 //   (sizes that differ between ranks are such a failure too, with DATA_LOSS in its text)
 #pragma once
@@ -33,8 +33,8 @@ using net::transport::MutableBytes;
 using net::transport::Take;
 
 struct GroupOptions {
-  // A peer that computes for longer than this between two collectives is given up; membership
-  // notices lost peers long before.
+  // A peer that computes for longer than this between two collectives counts as failed; membership
+  // notices lost peers much earlier.
   double timeout_seconds = 3600;
   // Names of the ranks, for messages; empty: "rank 2".
   std::vector<std::string> names = {};
@@ -56,22 +56,22 @@ class Group {
   const std::vector<std::string>& names() const { return options_.names; }
   // OK until a call failed.
   const absl::Status& status() const { return status_; }
-  // Like status(), but also an error if the group was interrupted, which a group of one rank does
-  // not notice in its collectives.
+  // Like status(), but also returns an error if the group was interrupted: a group of one rank does
+  // not notice that in its collectives.
   absl::Status Check();
 
-  // The calls of which collectives are made: a message to one rank and one from another, at the
-  // same time. An error has ended the group.
+  // The calls that collectives are made of: Exchange sends a message to one rank and receives one
+  // from another at the same time. An error ends the group.
   absl::Status Exchange(int to, ConstBytes out, int from, size_t in_bytes, Take take);
   absl::Status Exchange(int to, ConstBytes out, int from, MutableBytes in);
   absl::Status Send(int to, ConstBytes out);
   absl::Status Receive(int from, size_t in_bytes, Take take);
 
-  // Ends the group with an error of this rank's own (its data cannot be read, its loss is not a
-  // number): the other ranks get it with this rank's name. Returns what they get.
+  // Ends the group with an error of this rank (its data cannot be read, its loss is not finite):
+  // the other ranks get it with this rank's name. Returns the error that they get.
   absl::Status Fail(const absl::Status& why);
-  // Ends the group because another rank has sent invalid data, with that rank's name: DATA_LOSS,
-  // since the rank would send the same again. The other ranks get ABORTED.
+  // Ends the group because `rank` has sent invalid data. Returns DATA_LOSS with that rank's name,
+  // since the rank would send the same again; the other ranks get ABORTED.
   absl::Status Accuse(int rank, std::string_view what);
 
   // Ends the group if this rank could not connect to `rank`, whose channel is null: the ranks that

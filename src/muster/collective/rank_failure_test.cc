@@ -5,7 +5,7 @@
 namespace muster::collective {
 namespace {
 
-TEST(RankFailureTest, IsReadAsItWasWritten) {
+TEST(RankFailureTest, IsParsedAsItWasFormatted) {
   const std::string lost =
       FormatRankFailure(RankName(2, "worker-1"), "read: gone", RankName(1, "worker-0"));
   EXPECT_EQ(lost, "rank 2 (worker-1): read: gone (seen by rank 1 (worker-0))");
@@ -16,7 +16,7 @@ TEST(RankFailureTest, IsReadAsItWasWritten) {
   EXPECT_EQ(failure->seen_by, 1);
 }
 
-TEST(RankFailureTest, ARankSaysItsOwnFailureItself) {
+TEST(RankFailureTest, ARanksOwnFailureHasNoSeenBy) {
   const std::string own = FormatRankFailure(RankName(11, ""), "part-7 cannot be read", "");
   EXPECT_EQ(own, "rank 11: part-7 cannot be read");
   const auto failure = ParseRankFailure(own);
@@ -26,7 +26,7 @@ TEST(RankFailureTest, ARankSaysItsOwnFailureItself) {
   EXPECT_FALSE(failure->seen_by);
 }
 
-TEST(RankFailureTest, OtherTextIsNoFailureOfARank) {
+TEST(RankFailureTest, OtherTextIsRefused) {
   for (const char* text :
        {"", "rank", "rank : no number", "rank -1: negative", "rank 3", "ranks 3: x",
         "rank 99999999999999999999: too large", "the file is gone (seen by rank 1)"}) {
@@ -34,7 +34,7 @@ TEST(RankFailureTest, OtherTextIsNoFailureOfARank) {
   }
 }
 
-TEST(RankFailureTest, WhoSawItMustBeARank) {
+TEST(RankFailureTest, SeenByMustNameARank) {
   const auto failure = ParseRankFailure("rank 1: the file is gone (seen by a user)");
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->cause, "the file is gone (seen by a user)");

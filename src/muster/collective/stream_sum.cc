@@ -63,7 +63,7 @@ void StreamSum::Abandon() {
   Stop(lock);
 }
 
-// Returns when the thread has ended its present bucket; it begins no other one.
+// Returns when the thread has finished its present bucket. The thread begins no other one.
 void StreamSum::Stop(std::unique_lock<std::mutex>& lock) {
   early_ = false;
   changed_.wait(lock, [this] { return !busy_; });

@@ -2,7 +2,7 @@
 // computes its gradients: the first values are summed while later ones are still being computed.
 //
 // It follows Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training"
-// (VLDB 2020), section 3.2.3: buckets, in an order that is the same on all ranks.
+// (VLDB 2020), section 3.2.3: values are summed in buckets, in the same order on all ranks.
 #pragma once
 
 #include <condition_variable>
@@ -21,8 +21,8 @@ class StreamSum {
  public:
   // Begins to sum `values` over all ranks, in place; no value is ready yet. `early`: this object's
   // own thread sums buckets of values as soon as they are ready; else Finish sums all of them. The
-  // messages between the ranks, and every bit of the sums, are the same in both cases: each rank
-  // may choose.
+  // messages between the ranks and every bit of the sums are the same in both cases, so that each
+  // rank may choose.
   void Begin(Group& group, std::span<float> values, bool early);
   // Reports that the first `count` values are ready: the caller must not change them any more, nor
   // read them before Finish returns.

@@ -29,7 +29,7 @@ absl::Status Give(StreamSum& sum, Group& group, std::vector<float>& values, size
   return sum.Finish();
 }
 
-TEST(StreamSumTest, TheBytesDoNotDependOnWhoBeginsEarly) {
+TEST(StreamSumTest, TheBytesDoNotDependOnWhichRanksSumEarly) {
   for (const int n : {1, 2, 3}) {
     const size_t turn = RingTurnFloats(n);
     for (const size_t size : {size_t{0}, size_t{10}, turn, turn + 5, 3 * turn + 1000}) {
@@ -62,7 +62,7 @@ TEST(StreamSumTest, TheBytesDoNotDependOnWhoBeginsEarly) {
 
 // Each rank gives its last values only when its first ones are summed: if sums did not begin early,
 // no rank would ever continue.
-TEST(StreamSumTest, TheFirstAreSumsBeforeTheLastAreThere) {
+TEST(StreamSumTest, TheFirstValuesAreSummedBeforeTheLastAreReady) {
   TestRanks ranks(2);
   const size_t turn = RingTurnFloats(2);
   ranks.RunAll([&](Group& group) -> absl::Status {
@@ -84,7 +84,7 @@ TEST(StreamSumTest, TheFirstAreSumsBeforeTheLastAreThere) {
   });
 }
 
-TEST(StreamSumTest, ARankThatGivesUpTellsTheOthersWhy) {
+TEST(StreamSumTest, ARankThatAbandonsASumTellsTheOthersWhy) {
   TestRanks ranks(3);
   const auto results = ranks.Run([&](Group& group) -> absl::Status {
     std::vector<float> values(4 * RingTurnFloats(3), 1);
@@ -103,7 +103,7 @@ TEST(StreamSumTest, ARankThatGivesUpTellsTheOthersWhy) {
   }
 }
 
-TEST(StreamSumTest, ADeathWhileItSumsIsAnErrorOfFinish) {
+TEST(StreamSumTest, ADeathDuringASumIsAnErrorOfFinish) {
   TestRanks ranks(2);
   const auto results = ranks.Run([&](Group& group) -> absl::Status {
     if (group.rank() == 1) {

@@ -29,7 +29,8 @@ TEST(SumRowsTest, AddsRowsThatSeveralListsHave) {
   EXPECT_THAT(sum.Sum({}, 10, 2, numbers).rows, IsEmpty());
 }
 
-// Compares with a map, for many rows, lists and tables, and in several calls one after the other.
+// Compares the sums with those of a map, for many rows, lists and tables, in several calls in a
+// row.
 TEST(SumRowsTest, IsTheSumOfEachRow) {
   SumRows sum;
   math::RowNumbers numbers;

@@ -58,11 +58,13 @@ class TestRanks {
   }
 
   // Moves a rank's group to the caller, for use on its own thread; it must not outlive this object.
-  std::unique_ptr<Group> Take(int rank) { return std::move(groups_[static_cast<size_t>(rank)]); }
+  std::unique_ptr<Group> ReleaseGroup(int rank) {
+    return std::move(groups_[static_cast<size_t>(rank)]);
+  }
 
   // Closes the rank's sockets, as the other ranks see it when its process dies.
   void Kill(int rank) { groups_[static_cast<size_t>(rank)].reset(); }
-  // What the rank has sent; read it only while no rank runs.
+  // The traffic that the rank has sent; read it only while no rank runs.
   const Traffic& traffic(int rank) const { return traffic_[static_cast<size_t>(rank)]; }
   Interrupt& interrupt(int rank) { return *interrupts_[static_cast<size_t>(rank)]; }
 

@@ -37,7 +37,7 @@ CoordinatorOptions ParseOptions(JsonFields& state) {
   options.tf_config.master_as_chief = fields.Bool("master_as_chief", false);
   options.working_directory = fields.Text("working_directory");
   options.task_folders = fields.Text("task_folders");
-  state.Take(fields.status());
+  state.Update(fields.status());
   return options;
 }
 
@@ -47,7 +47,7 @@ std::map<std::string, std::vector<std::string>> GetTexts(JsonFields& state, cons
   for (const auto& [name, value] : state.Object(member).items()) {
     texts[name] = fields.Texts(name.c_str());
   }
-  state.Take(fields.status());
+  state.Update(fields.status());
   return texts;
 }
 

@@ -69,7 +69,7 @@ job::EvaluatorWork WorkFromJson(JsonFields& report) {
   for (const auto& [newest, name] : kNewest) {
     if (text == name) work.newest = newest;
   }
-  report.Take(fields.status());
+  report.Update(fields.status());
   return work;
 }
 
@@ -80,14 +80,14 @@ StartOrder StartFromJson(JsonFields& orders) {
   for (const Json& json : fields.List("env")) {
     JsonFields entry(json, "orders: start: env");
     start.env.emplace_back(entry.Text("name"), entry.Text("value"));
-    fields.Take(entry.status());
+    fields.Update(entry.status());
   }
   start.working_directory = fields.Text("working_directory");
   start.memory_bytes = fields.Int("memory_bytes", 0, 0, kMaxInt64);
   start.model_dir = fields.Text("model_dir");
   start.progress_seconds = fields.Number("progress_seconds", 0);
   if (start.command.empty()) fields.Fail("\"command\" is empty");
-  orders.Take(fields.status());
+  orders.Update(fields.status());
   return start;
 }
 
@@ -151,7 +151,7 @@ absl::StatusOr<AgentReport> ReportFromJson(const Json& json) {
   report.counts = ParseCounts(fields.Object("counts"));
   if (fields.Has("end")) {
     auto end = EndFromJson(fields.Object("end"), "report: end");
-    fields.Take(end.status());
+    fields.Update(end.status());
     if (end.ok()) report.end = *std::move(end);
   }
   if ((report.state == State::kEnded) != report.end.has_value()) {

@@ -56,7 +56,7 @@ Json TaskJson(const job::TaskStatus& task) {
 std::optional<job::TaskEnd> ParseEnd(JsonFields& fields, const char* name) {
   if (!fields.Has(name)) return std::nullopt;
   auto end = EndFromJson(fields.Object(name), StrCat(fields.where(), ": ", name));
-  fields.Take(end.status());
+  fields.Update(end.status());
   if (!end.ok()) return std::nullopt;
   return *std::move(end);
 }
@@ -117,7 +117,7 @@ absl::StatusOr<job::Failure> FailureFromJson(const Json& json, const std::string
   failure.incarnation = fields.Int("incarnation", 0, 0, kMaxIncarnation);
   failure.follow_up = fields.Bool("follow_up", false);
   auto end = EndFromJson(fields.Object("end"), StrCat(where, ": end"));
-  fields.Take(end.status());
+  fields.Update(end.status());
   if (end.ok()) failure.end = *std::move(end);
   MUSTER_RETURN_IF_ERROR(fields.status());
   return failure;
@@ -128,7 +128,7 @@ void ParseTasks(JsonFields& fields, job::JobStatus* status) {
     const auto id = job::ParseTaskName(name);
     auto task = TaskFromJson(json, StrCat(fields.where(), ": ", name));
     if (!id) return fields.Fail(StrCat("'", name, "' is not a task"));
-    if (!task.ok()) return fields.Take(task.status());
+    if (!task.ok()) return fields.Update(task.status());
     status->tasks[*id] = *std::move(task);
   }
 }
@@ -136,12 +136,12 @@ void ParseTasks(JsonFields& fields, job::JobStatus* status) {
 void ParseLists(JsonFields& fields, job::JobStatus* status) {
   for (const Json& json : fields.List("conditions")) {
     auto condition = ConditionFromJson(json, StrCat(fields.where(), ": conditions"));
-    if (!condition.ok()) return fields.Take(condition.status());
+    if (!condition.ok()) return fields.Update(condition.status());
     status->conditions.push_back(*std::move(condition));
   }
   for (const Json& json : fields.List("failures")) {
     auto failure = FailureFromJson(json, StrCat(fields.where(), ": failures"));
-    if (!failure.ok()) return fields.Take(failure.status());
+    if (!failure.ok()) return fields.Update(failure.status());
     status->failures.push_back(*std::move(failure));
   }
 }

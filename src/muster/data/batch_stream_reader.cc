@@ -74,7 +74,7 @@ class BatchStreamReader : public BatchReader {
     rows_.erase(rows_.begin() + row);
     return absl::OkStatus();
   }
-  // The writer chose the batches; one that is smaller than the others stays smaller.
+  // The writer chose the batches: one that has lost rows is not filled up.
   absl::StatusOr<bool> Refill(formats::Columns* columns) override { return columns->rows() > 0; }
   uint64_t bad_rows() const override { return bad_rows_; }
 
@@ -87,14 +87,14 @@ class BatchStreamReader : public BatchReader {
       ended_ = true;
       return absl::OkStatus();
     }
-    // The columns release the last payload, so that its memory can be used again.
+    // The columns have released the last payload, so its memory can be reused.
     if (payload_.use_count() != 1) payload_ = std::make_shared<std::string>();
     MUSTER_RETURN_IF_ERROR(Read(frame.bytes, payload_.get()));
     return decoder_->Decode(frame, payload_, columns);
   }
 
-  // Reads exactly `size` bytes. Memory grows with the bytes that arrive, not with the size that was
-  // announced.
+  // Reads exactly `size` bytes. Memory grows with the bytes that arrive, not with the announced
+  // size.
   absl::Status Read(uint64_t size, std::string* bytes) {
     uint64_t done = 0;
     while (done < size) {
@@ -105,7 +105,8 @@ class BatchStreamReader : public BatchReader {
       MUSTER_ASSIGN_OR_RETURN(const size_t got, bytes_->Read(wanted, bytes->data() + done));
       if (got == 0) {
         return absl::DataLossError(
-            "the stream stops before its end: the program that writes it failed or was stopped");
+            "the stream ends before its end marker: the program that writes it failed or was "
+            "stopped");
       }
       done += got;
     }
@@ -118,7 +119,7 @@ class BatchStreamReader : public BatchReader {
   const ReaderSpec spec_;
   std::unique_ptr<formats::BatchStreamDecoder> decoder_;
   std::shared_ptr<std::string> payload_;
-  std::vector<int> rows_;  // of the batch, in the stream's count
+  std::vector<int> rows_;  // of the batch, counted as in the stream
   uint64_t batch_ = 0;
   uint64_t emitted_ = 0;
   uint64_t first_number_ = 0;  // of the batch
@@ -139,8 +140,8 @@ absl::StatusOr<std::unique_ptr<BatchReader>> OpenBatchStream(io::FileSystem& fil
                                                              const formats::Schema& schema,
                                                              const ReaderSpec& spec) {
   if (source.patterns.size() != 1) {
-    return absl::InvalidArgumentError(
-        StrCat("a stream of batches is the only input: ", source.patterns.size(), " were given"));
+    return absl::InvalidArgumentError(StrCat("a stream of batches must be the only input, but ",
+                                             source.patterns.size(), " were given"));
   }
   const std::string path =
       source.patterns[0] == "-" ? std::string(io::kStandardInput) : source.patterns[0];

@@ -1,5 +1,5 @@
-// BatchStreamReader: reads the batches of a stream (formats/batch_stream.h), whose sizes and order
-// the stream's writer chooses. Python's input functions feed `muster` through such a stream.
+// BatchStreamReader: reads the batches of a stream (formats/batch_stream.h), whose writer chooses
+// their sizes and order. Python's input functions feed `muster` through such a stream.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@ namespace muster::data {
 // or is "-", the standard input.
 bool IsBatchStream(const SourceSpec& spec);
 
-// Of `spec` only max_bad_records and take_bad_record are used. Reading cannot continue from the
-// middle: a stream is read from its start, in one epoch, and position() says how many rows were
-// taken. INVALID_ARGUMENT for several names. Errors name the stream and the batch, counted from 1;
-// a stream without its end marker is DATA_LOSS after its last batch.
+// Uses only max_bad_records and take_bad_record of `spec`. Reading cannot continue from the middle:
+// a stream is read from its start, in one epoch, and position() says how many rows were taken.
+// INVALID_ARGUMENT for several names. Errors name the stream and the batch, counted from 1. A
+// stream without its end marker gives DATA_LOSS after its last batch.
 absl::StatusOr<std::unique_ptr<BatchReader>> OpenBatchStream(io::FileSystem& files,
                                                              const SourceSpec& source,
                                                              const formats::Schema& schema,

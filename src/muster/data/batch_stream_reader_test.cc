@@ -60,7 +60,7 @@ TEST_F(BatchStreamReaderTest, BatchesKeepTheirSizesAndOrder) {
   EXPECT_FALSE(reader->Next(&columns_).value());
 }
 
-TEST_F(BatchStreamReaderTest, AStreamWithoutItsEndIsDataLossAfterItsBatches) {
+TEST_F(BatchStreamReaderTest, AStreamWithoutItsEndMarkerIsDataLossAfterItsBatches) {
   const std::string frames = NumbersFrame({1, 2}) + NumbersFrame({3, 4}) + TestFrame(0, "");
   for (size_t size = NumbersFrame({1, 2}).size(); size < frames.size(); ++size) {
     auto reader = Open(frames.substr(0, size)).value();
@@ -69,11 +69,11 @@ TEST_F(BatchStreamReaderTest, AStreamWithoutItsEndIsDataLossAfterItsBatches) {
     if (more.ok()) more = reader->Next(&columns_);
     ASSERT_TRUE(absl::IsDataLoss(more.status())) << size << ": " << more.status();
     EXPECT_THAT(std::string(more.status().message()), HasSubstr("in.batches: batch "));
-    EXPECT_THAT(std::string(more.status().message()), HasSubstr("stops before its end"));
+    EXPECT_THAT(std::string(more.status().message()), HasSubstr("ends before its end marker"));
   }
 }
 
-TEST_F(BatchStreamReaderTest, ALengthThatLiesTakesNoMemory) {
+TEST_F(BatchStreamReaderTest, AFalseLengthTakesNoMemory) {
   std::string frame = TestFrame(1, "12345678");
   const uint64_t lie = formats::kMaxFrameBytes;
   std::memcpy(frame.data() + 8, &lie, sizeof lie);
@@ -81,7 +81,7 @@ TEST_F(BatchStreamReaderTest, ALengthThatLiesTakesNoMemory) {
   EXPECT_TRUE(absl::IsDataLoss(reader->Next(&columns_).status()));
 }
 
-TEST_F(BatchStreamReaderTest, RejectedRowsAreCountedAndNamedInTheStreamsCount) {
+TEST_F(BatchStreamReaderTest, RejectedRowsAreCountedAndNumberedAsInTheStream) {
   auto reader = Open(NumbersFrame({1, 2, 3}) + TestFrame(0, ""), /*max_bad_records=*/1).value();
   ASSERT_TRUE(reader->Next(&columns_).value());
   const absl::Status why = absl::InvalidArgumentError("too small");
@@ -90,13 +90,13 @@ TEST_F(BatchStreamReaderTest, RejectedRowsAreCountedAndNamedInTheStreamsCount) {
   EXPECT_EQ(reader->position().bad_records, 1u);
   EXPECT_EQ(reader->Number(1), 2u) << "a row that is left out keeps its number";
   EXPECT_TRUE(reader->Refill(&columns_).value());
-  EXPECT_EQ(columns_.rows(), 2) << "batches are their writer's";
+  EXPECT_EQ(columns_.rows(), 2) << "a batch must not be filled up";
   EXPECT_EQ(reader->RejectRow(1, why, &columns_).message(),
             "in.batches: batch 1, row 3: too small (1 bad record before it was left out: "
             "--max-bad-records allows no more)");
 }
 
-TEST_F(BatchStreamReaderTest, OfABatchOfBadRowsNothingIsLeft) {
+TEST_F(BatchStreamReaderTest, ABatchOfBadRowsIsSkipped) {
   auto reader = Open(NumbersFrame({1}) + NumbersFrame({2}) + TestFrame(0, ""), 1).value();
   ASSERT_TRUE(reader->Next(&columns_).value());
   ASSERT_TRUE(reader->RejectRow(0, absl::InvalidArgumentError("too small"), &columns_).ok());
@@ -106,7 +106,7 @@ TEST_F(BatchStreamReaderTest, OfABatchOfBadRowsNothingIsLeft) {
   EXPECT_EQ(reader->bad_rows(), 1u);
 }
 
-TEST_F(BatchStreamReaderTest, NamesSayWhatIsAStream) {
+TEST_F(BatchStreamReaderTest, AStreamIsRecognisedByItsName) {
   EXPECT_TRUE(IsBatchStream({.patterns = {"-"}}));
   EXPECT_TRUE(IsBatchStream({.patterns = {"a/b.batches"}}));
   EXPECT_FALSE(IsBatchStream({.patterns = {"a/b.csv", "-.csv"}}));

@@ -15,8 +15,8 @@ uint64_t HashNumber(uint64_t hash, uint64_t value) {
   return hash;
 }
 
-// Appends the chunks that hold `take` records of an item after its first `skip` records. Their
-// numbers in the data begin at `number`.
+// Appends the chunks that hold `take` records of an item after its first `skip` records. The first
+// of these chunks has the record number `number`.
 void AddChunks(int item, const RecordIndex& index, uint64_t skip, uint64_t take, uint64_t number,
                std::vector<ChunkInfo>* chunks) {
   for (size_t i = 0; i < index.chunks.size() && take > 0; ++i) {
@@ -57,7 +57,8 @@ uint64_t Fingerprint(const std::vector<IndexedItem>& items, const std::vector<Ch
 
 absl::Status CheckShard(const Shard& shard) {
   if (shard.multiple < 1) {
-    return absl::InvalidArgumentError(StrCat("shards of multiples of ", shard.multiple));
+    return absl::InvalidArgumentError(
+        StrCat("the multiple of shards, ", shard.multiple, ", must be at least 1"));
   }
   if (shard.count >= 1 && shard.index >= 0 && shard.index < shard.count) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -83,7 +84,7 @@ ChunkTable MakeChunkTable(const std::vector<IndexedItem>& items, const Shard& sh
   const uint64_t begin = by_record ? share(shard.index) : 0;
   const uint64_t end = by_record ? share(shard.index + 1) : total;
   ChunkTable table;
-  uint64_t first = 0;  // the item's first record among all
+  uint64_t first = 0;  // the number of the item's first record in all the data
   for (const IndexedItem& item : items) {
     const uint64_t last = first + item.index.records();
     const uint64_t from = std::clamp(begin, first, last), to = std::clamp(end, first, last);

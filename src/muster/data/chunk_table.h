@@ -1,5 +1,5 @@
-// ChunkTable: which chunks of a set of files or partitions belong to one shard, and what identifies
-// them. Every RecordSource over an index of chunks is made from one.
+// ChunkTable: the chunks of a set of files or partitions that belong to one shard, and what
+// identifies them. Every RecordSource over an index of chunks is made from one.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace muster::data {
 
 // A file or a partition, and where it can be cut.
 struct IndexedItem {
-  std::string name = {};  // in messages, and in RecordSource::files()
-  // What identifies the item on all machines, besides its size: the name of a file without its
+  std::string name = {};  // for messages and RecordSource::files()
+  // Identifies the item on all machines, together with its size: the name of a file without its
   // folder; the name of a partition with the identity of its log.
   std::string identity = {};
   uint64_t size = 0;
   // `chunks` and `end` count in the item's positions: bytes of an uncompressed file, offsets of a
-  // partition. The records of a chunk may be fewer than announced.
+  // partition. A chunk may have fewer records than it announces.
   RecordIndex index = {};
 };
 
@@ -36,8 +36,8 @@ absl::Status CheckShard(const Shard& shard);
 // Whether item `item` may hold records of the shard.
 bool TakesItem(const Shard& shard, size_t item);
 
-// The chunks of the shard. `items` are those that the shard takes; the first record of the first of
-// them has the number `first_number`.
+// Makes the chunks of the shard. `items` are those that the shard takes; the first record of the
+// first item has the number `first_number`.
 ChunkTable MakeChunkTable(const std::vector<IndexedItem>& items, const Shard& shard,
                           uint64_t first_number);
 

@@ -17,17 +17,18 @@ constexpr uint32_t kModelStream = 0;
 constexpr uint32_t kRowStream = 1;
 constexpr double kZipfExponent = 1.1;
 
-// These are chosen so that a row is positive with probability 0.25 and the truth's AUC is 0.80.
+// These are chosen so that a row is positive with probability 0.25 and the true model's AUC is
+// 0.80.
 constexpr double kIntercept = -1.66;
 constexpr double kScale = 0.87;
 
-// log(x) is normal(mean, deviation); a part of it is common to several columns.
+// log(x) is normal(mean, deviation); several columns have a part of it in common.
 struct NumberColumn {
   double mean, deviation, shared;
-  double missing;         // share of rows
-  double missing_weight;  // in the logit; 0: missing says nothing
-  double slope;           // in the logit, of the standardised logarithm
-  bool hundredths;        // else whole numbers
+  double missing;         // the share of rows without a value
+  double missing_weight;  // its share of the logit; 0: that the value is missing says nothing
+  double slope;           // of the logit over the standardised logarithm
+  bool hundredths;        // hundredths; else whole numbers
 };
 
 constexpr std::array<NumberColumn, kClickNumbers> kNumbers = {{
@@ -46,8 +47,8 @@ constexpr std::array<NumberColumn, kClickNumbers> kNumbers = {{
     {0.5, 0.8, 0.0, 0.02, 0.00, 0.00, true},
 }};
 
-constexpr int kStepNumber = 3;    // I4: a step
-constexpr int kCurvedNumber = 6;  // I7: a parabola
+constexpr int kStepNumber = 3;    // I4: the logit has a step
+constexpr int kCurvedNumber = 6;  // I7: the logit is a parabola
 // The slope of some numbers depends on a category: that of I3 on C2, that of I8 on C3.
 struct Tilt {
   int number, category;
@@ -68,7 +69,7 @@ constexpr std::array<double, kClickCategories> kCategoryMissing = {
 constexpr std::array<double, kClickCategories> kCategoryMissingWeight = {
     0, 0.2, 0, 0, 0, 0, 0.3, 0, 0, -0.3, 0, 0, 0, 0.3, 0, 0, 0, -0.2, 0, 0, 0, 0, 0.2, 0, 0, 0};
 
-// Rare values have small weights, so that 200,000 rows are enough to learn what can be learned.
+// Rare values have small weights, so that 200,000 rows are enough to learn nearly everything.
 constexpr double kTypicalRows = 200'000;
 constexpr double kShrinkRows = 5000;
 constexpr int kWeightedRanks = 4096;
@@ -80,7 +81,7 @@ double CategoryDeviation(int column) {
   return column < 20 ? 0.03 : 0.015;
 }
 
-// Maps 32 bits one-to-one: distinct values of a column have distinct names.
+// Maps 32 bits one-to-one, so that distinct values of a column have distinct names.
 uint32_t CategoryName(int column, int32_t rank) {
   uint32_t x =
       static_cast<uint32_t>(rank + 1) * 0x9e3779b1u + static_cast<uint32_t>(column) * 0x61c88647u;
@@ -260,7 +261,7 @@ void ClickSampler::AppendCsv(const ClickRow& row, std::string* text) {
 
 namespace {
 
-// Returns ranks from 1 within `order`, which sorts `values`; ties get their average rank.
+// Returns ranks from 1 within `order`, which sorts `values`; tied values get their average rank.
 std::vector<double> MidRanks(std::span<const double> values, std::span<const uint32_t> order) {
   std::vector<double> ranks(order.size());
   for (size_t begin = 0; begin < order.size();) {
@@ -274,7 +275,7 @@ std::vector<double> MidRanks(std::span<const double> values, std::span<const uin
 
 struct Moments {
   double count = 0, mean = 0, squares = 0;
-  void Add(double x) {  // Welford
+  void Add(double x) {  // Welford's method
     const double delta = x - mean;
     mean += delta / ++count;
     squares += delta * (x - mean);
@@ -284,9 +285,9 @@ struct Moments {
 
 }  // namespace
 
-// The AUC is the mean over positives of the share of negatives below them (and the other way
-// round); a placement is that share, and the variance of the AUC the sum of both means'.
-// With mid-ranks: X. Sun, W. Xu, "Fast Implementation of DeLong's Algorithm", 2014.
+// The AUC is the mean over positives of the share of negatives below them (and vice versa). Such a
+// share is a placement, and the variance of the AUC is the sum of both means' variances. With
+// mid-ranks: X. Sun, W. Xu, "Fast Implementation of DeLong's Algorithm", 2014.
 BestScore ScoreTruth(std::span<const double> probabilities, std::span<const uint8_t> labels) {
   Moments loss;
   for (size_t i = 0; i < labels.size(); ++i) {

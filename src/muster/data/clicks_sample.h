@@ -1,6 +1,6 @@
 // Synthetic click logs with a known truth: 13 numbers, 26 categories, and a label drawn from a
-// logistic model of the row as it is written, so that the best reachable AUC and log loss are
-// known. docs/data.md describes the model.
+// logistic model of the row as it is written, so that the best possible AUC and log loss are known.
+// docs/data.md describes the model.
 #pragma once
 
 #include <array>
@@ -15,14 +15,15 @@ constexpr int kClickNumbers = 13;
 constexpr int kClickCategories = 26;
 
 struct ClickRow {
-  std::array<double, kClickNumbers> numbers;         // NaN: missing; else at least 0.01
-  std::array<int32_t, kClickCategories> categories;  // rank by frequency from 0; -1: missing
-  double probability = 0;                            // that the label is 1, given the rest
+  std::array<double, kClickNumbers> numbers;  // NaN: missing; else at least 0.01
+  // the value's rank by frequency, from 0; -1: missing
+  std::array<int32_t, kClickCategories> categories;
+  double probability = 0;  // that the label is 1, given the other columns
   bool label = false;
 };
 
-// Rows of one seed. The model (weights, frequencies) is the same for every seed: files of two seeds
-// serve as training and test data. Thread-safe.
+// Makes the rows of one seed. The model (weights, frequencies) is the same for every seed: files of
+// two seeds serve as training and test data. Thread-safe.
 class ClickSampler {
  public:
   explicit ClickSampler(uint64_t seed);
@@ -30,10 +31,11 @@ class ClickSampler {
   // The n-th row: a pure function of (seed, n).
   ClickRow Row(uint64_t n) const;
 
-  // "label,I1,...,I13,C1,...,C26\n".
+  // Returns "label,I1,...,I13,C1,...,C26\n".
   static std::string Header();
   static void AppendCsv(const ClickRow& row, std::string* text);
-  // The number of values of category column `column` (from 0): 2 ... 100,000 in equal ratios.
+  // Returns the number of values of category column `column` (from 0): 2 ... 100,000 in equal
+  // ratios.
   static int Cardinality(int column);
 
  private:
@@ -42,12 +44,12 @@ class ClickSampler {
     explicit Zipf(int cardinality);
     int32_t Draw(uint64_t random) const;
     double frequency_of_first = 0;
-    std::vector<uint32_t> keep;  // out of 2^32: stay with the slot
+    std::vector<uint32_t> keep;  // the chance, out of 2^32, to stay with the slot
     std::vector<int32_t> other;
   };
   struct Cross {
     int first = 0, second = 0;   // category columns
-    int second_values = 0;       // ranks of `second`
+    int second_values = 0;       // the number of ranks of `second`
     std::vector<float> weights;  // [first][second]
   };
 
@@ -59,11 +61,10 @@ class ClickSampler {
   std::vector<Cross> crosses_;
 };
 
-// The score of a model that knows the truth, on these rows, with standard errors: DeLong's for the
-// AUC (E. DeLong, D. DeLong, Clarke-Pearson, 1988), the sample's for the log loss. NaN where
-// undefined.
+// The score of the true model on these rows, with standard errors: DeLong's for the AUC (E. DeLong,
+// D. DeLong, Clarke-Pearson, 1988), the sample's for the log loss. NaN where undefined.
 struct BestScore {
-  double positives = 0;  // share of rows
+  double positives = 0;  // their share of the rows
   double auc = 0, auc_error = 0;
   double log_loss = 0, log_loss_error = 0;
 };

@@ -64,7 +64,7 @@ TEST(ClickSamplerTest, RanksFollowZipf) {
   }
 }
 
-// A quarter of the rows are clicks, and who knows the truth reaches an AUC of about 0.80.
+// A quarter of the rows are clicks, and the true model reaches an AUC of about 0.80.
 TEST(ClickSamplerTest, BaseRateAndBestScore) {
   const ClickSampler sampler(11);
   std::vector<double> probabilities;
@@ -84,7 +84,7 @@ TEST(ClickSamplerTest, BaseRateAndBestScore) {
 }
 
 TEST(ScoreTruthTest, CountsPairs) {
-  // Positives 0.9, 0.5, 0.4 against negatives 0.5, 0.1: 1 + 1, 0.5 + 1, 0 + 1 of 6 pairs.
+  // Positives 0.9, 0.5, 0.4 with negatives 0.5, 0.1 score 1 + 1, 0.5 + 1, 0 + 1 of 6 pairs.
   const std::vector<double> p = {0.9, 0.5, 0.5, 0.1, 0.4};
   const std::vector<uint8_t> y = {1, 1, 0, 0, 1};
   const BestScore score = ScoreTruth(p, y);
@@ -92,12 +92,13 @@ TEST(ScoreTruthTest, CountsPairs) {
   EXPECT_DOUBLE_EQ(score.positives, 0.6);
   EXPECT_DOUBLE_EQ(score.log_loss,
                    -(std::log(0.9) + 2 * std::log(0.5) + std::log(0.9) + std::log(0.4)) / 5);
-  // Placements of the positives are 1, 0.75, 0.5, of the negatives 0.5, 1 (their AUCs by hand).
+  // The placements are 1, 0.75, 0.5 for the positives and 0.5, 1 for the negatives (computed by
+  // hand).
   EXPECT_NEAR(score.auc_error, std::sqrt(0.0625 / 3 + 0.125 / 2), 1e-12);
   EXPECT_TRUE(std::isnan(ScoreTruth(p, std::vector<uint8_t>(5, 1)).auc));
 }
 
-// The standard error is the spread over samples.
+// The standard error is the spread of the score over samples.
 TEST(ScoreTruthTest, ErrorsAreTheSpreadOverSamples) {
   RandomStream random(1, RandomPurpose::kSampleData, 0);
   const int samples = 200, rows = 400;

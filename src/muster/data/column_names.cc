@@ -6,8 +6,8 @@
 namespace muster::data {
 namespace {
 
-// Returns the number of cells of the next row; 0 if there is none, or if it cannot be split, which
-// the row's reader reports.
+// Returns the number of cells of the next row; 0 if there is no row, or if it cannot be split,
+// which the row's reader will report.
 absl::StatusOr<size_t> CountCells(formats::CsvRowReader& reader, const formats::CsvOptions& csv) {
   std::string_view row;
   MUSTER_ASSIGN_OR_RETURN(const bool more, reader.Next(&row));
@@ -28,7 +28,7 @@ absl::StatusOr<std::vector<std::string>> ReadColumnNames(
   if (csv.header) {
     if (reader->header().size() == given.size()) return given;
     return absl::InvalidArgumentError(StrCat(path, ": its header has ", reader->header().size(),
-                                             " columns, and ", given.size(), " are named"));
+                                             " columns, but ", given.size(), " names were given"));
   }
   std::vector<std::string> fewer = given;
   std::erase_if(fewer, [&may_lack](const std::string& name) {

@@ -9,7 +9,7 @@ namespace muster::data {
 ColumnStats::ColumnStats(const formats::Schema& schema)
     : given_(schema), schema_(schema), states_(schema.fields.size()) {
   for (formats::Field& field : schema_.fields) {
-    if (!field.list) field.separator = '\0';  // a scalar cell is one value
+    if (!field.list) field.separator = '\0';  // the cell of a scalar is one value
     field.list = true;
     field.has_default = false;
     field.default_value = {};
@@ -45,7 +45,7 @@ void ColumnStats::Add(const formats::Columns& columns) {
 }
 
 void ColumnStats::FillScalars(const formats::Columns& columns, formats::Columns* out) const {
-  // The strings point into `columns`, which must live as long as *out is used.
+  // The strings are views into `columns`, which must live as long as *out is used.
   for (int row = 0; row < columns.rows(); ++row) {
     for (size_t c = 0; c < given_.fields.size(); ++c) {
       const formats::Field& field = given_.fields[c];

@@ -1,4 +1,4 @@
-// Statistics of the columns of a data set: `muster records stats`.
+// ColumnStats: statistics of the columns of a data set, for `muster records stats`.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace muster::data {
 
-// The most different strings that are counted by value, over all columns; further ones are not.
+// The most distinct strings that are counted by value, in all columns together.
 constexpr size_t kMaxDistinct = 1'000'000;
 
 // One owner thread.
@@ -23,11 +23,11 @@ class ColumnStats {
   explicit ColumnStats(const formats::Schema& schema);
 
   // The schema to decode with: every field is a list without a default, so that a row without a
-  // value is recognised and not given the default.
+  // value can be told from a row with the default.
   const formats::Schema& schema() const { return schema_; }
   void Add(const formats::Columns& columns);
-  // Fills *out, which must be cleared, with the same rows in the original schema: a scalar is the
-  // row's first value, else the default, else "" or -1.
+  // Fills *out, which must be empty, with the same rows in the original schema: a scalar becomes
+  // the row's first value, else the default, else "" or -1.
   void FillScalars(const formats::Columns& columns, formats::Columns* out) const;
 
   struct Column {
@@ -35,11 +35,12 @@ class ColumnStats {
     formats::ValueType type = formats::ValueType::kString;
     uint64_t values = 0;
     uint64_t missing = 0;  // rows without a value
-    // Numbers; the deviation is the population's.
+    // For numbers; the deviation is the population's.
     double min = 0, max = 0, mean = 0, stddev = 0;
-    // Strings.
+    // For strings.
     uint64_t distinct = 0;
-    bool more_distinct = false;                         // some were not counted, for lack of room
+    // not all were counted, since there were too many
+    bool more_distinct = false;
     std::vector<std::pair<std::string, uint64_t>> top;  // most frequent first, at most `top`
   };
   uint64_t rows() const { return rows_; }
@@ -59,7 +60,7 @@ class ColumnStats {
   formats::Schema schema_;
   std::vector<State> states_;
   uint64_t rows_ = 0;
-  size_t distinct_ = 0;  // over all columns
+  size_t distinct_ = 0;  // in all columns together
 };
 
 }  // namespace muster::data

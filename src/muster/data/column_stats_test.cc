@@ -39,14 +39,14 @@ TEST(ColumnStatsTest, CountsAndMoments) {
   EXPECT_EQ(stats.rows(), 4u);
   const auto summary = stats.Summarize(1);
   EXPECT_EQ(summary[0].values, 3u);
-  EXPECT_EQ(summary[0].missing, 1u) << "the default is not taken for a value";
+  EXPECT_EQ(summary[0].missing, 1u) << "the default must not count as a value";
   EXPECT_EQ(summary[0].min, 2);
   EXPECT_EQ(summary[0].max, 6);
   EXPECT_DOUBLE_EQ(summary[0].mean, 4);
   EXPECT_DOUBLE_EQ(summary[0].stddev, std::sqrt(8.0 / 3));
   EXPECT_EQ(summary[1].missing, 2u);
   EXPECT_DOUBLE_EQ(summary[1].stddev, 0.5);
-  EXPECT_EQ(summary[2].distinct, 2u) << "'a|x' is one value";
+  EXPECT_EQ(summary[2].distinct, 2u) << "'a|x' must count as one value";
   EXPECT_EQ(summary[2].missing, 1u);
   EXPECT_THAT(summary[2].top, ElementsAre(Pair("b", 2)));
   EXPECT_THAT(stats.Summarize(9)[2].top, ElementsAre(Pair("b", 2), Pair("a|x", 1)));

@@ -72,11 +72,11 @@ absl::StatusOr<SetRules> FindCsvRules(io::FileSystem& files, const std::vector<s
   if (rules.files[0].format == FileFormat::kCsv) return rules;
   return absl::InvalidArgumentError(
       StrCat(paths[0], ": this is ", FormatWords(rules.files[0].format),
-             ", which is read as it is: give it to train, evaluate or predict"));
+             ", which needs no conversion: give it to train, evaluate or predict"));
 }
 
-// Whether a name that is no field is like `field`. Short names must be equal but
-// for case, since any two short names are near each other.
+// Whether one of `names` that is no field resembles `field`. A short name must be equal except for
+// case, since any two short names resemble each other.
 bool IsMisspelt(const std::string& field, const std::vector<std::string>& names,
                 const formats::Schema& schema) {
   constexpr size_t kShort = 4;

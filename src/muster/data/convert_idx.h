@@ -12,17 +12,17 @@ namespace muster::data {
 
 struct IdxConversionSpec {
   std::string images;  // a file, plain or compressed
-  std::string labels;  // likewise: one integer for each image; empty: no labels
+  std::string labels;  // also a file: one integer for each image; "": no labels
   std::string image_feature = "image";
   std::string label_feature = "label";
   PartFilesSpec output;
 };
 
-// Makes a record of each item of `images`: its elements as bytes, little-endian, and its label as
+// Makes a record of each item of `images`: its elements as little-endian bytes, and its label as
 // int64. Records are distributed round robin: record i is in part file i % files. Memory holds one
 // item. After an error no part file is left. INVALID_ARGUMENT if labels are not integers or their
-// number is not that of the images, if two features have one name, and if there is no item;
-// DATA_LOSS for broken files.
+// number differs from that of the images, if two features have the same name, and if there is no
+// item; DATA_LOSS for broken files.
 absl::StatusOr<ConversionCounts> ConvertIdx(io::FileSystem& files, const IdxConversionSpec& spec,
                                             const ConversionProgress& progress = {});
 

@@ -44,7 +44,7 @@ class ConvertIdxTest : public testing::Test {
     return std::string(counts.status().message());
   }
 
-  // File by file.
+  // Reads the files one after the other.
   formats::Columns Read(const formats::Schema& schema) {
     const std::shared_ptr<const RecordSource> source =
         *OpenSource(*files_, {.patterns = {"out/part-*"}});
@@ -72,7 +72,7 @@ TEST_F(ConvertIdxTest, ImagesAndLabelsAreRecords) {
   EXPECT_THAT(columns.column(1).ints, ElementsAre(5, 4, 9, 0, 255));
 }
 
-TEST_F(ConvertIdxTest, WithoutLabelsUnderAnotherName) {
+TEST_F(ConvertIdxTest, ImagesWithoutLabelsMayHaveAnotherName) {
   spec_.labels.clear();
   spec_.image_feature = "label";
   spec_.output.files = 1;
@@ -82,7 +82,7 @@ TEST_F(ConvertIdxTest, WithoutLabelsUnderAnotherName) {
   EXPECT_THAT(Read(schema).column(0).strings, ElementsAre("aa", "bb", "cc", "dd", "ee"));
 }
 
-TEST_F(ConvertIdxTest, RefusesWhatDoesNotBelongTogether) {
+TEST_F(ConvertIdxTest, RefusesImagesAndLabelsThatDoNotBelongTogether) {
   spec_.labels = "images";
   EXPECT_THAT(Failure(), AllOf(HasSubstr("images: "), HasSubstr("3 dimensions of uint8")));
   spec_.labels = "labels.gz";
@@ -94,7 +94,7 @@ TEST_F(ConvertIdxTest, RefusesWhatDoesNotBelongTogether) {
   EXPECT_THAT(Failure(), HasSubstr("both be the feature 'image'"));
 }
 
-TEST_F(ConvertIdxTest, BrokenFilesLeaveNoShard) {
+TEST_F(ConvertIdxTest, BrokenFilesLeaveNoPartFile) {
   WriteText(*files_, "images", kImages.substr(0, 25));
   EXPECT_THAT(Failure(), HasSubstr("images: it is cut at byte 25, in item 4 of 5"));
   WriteText(*files_, "images", kImages);
@@ -108,7 +108,7 @@ TEST_F(ConvertIdxTest, BrokenFilesLeaveNoShard) {
   EXPECT_THAT(Failure(), HasSubstr("none"));
 }
 
-TEST_F(ConvertIdxTest, ItCanBeStopped) {
+TEST_F(ConvertIdxTest, ProgressCanStopIt) {
   const auto counts = ConvertIdx(*files_, spec_, [](const ConversionCounts& so_far) {
     return so_far.rows == 5 ? absl::CancelledError("stopped") : absl::OkStatus();
   });

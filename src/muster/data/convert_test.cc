@@ -81,7 +81,7 @@ TEST_F(ConvertTest, WhatIsConvertedIsReadBack) {
   EXPECT_THAT(columns.column(3).offsets, ElementsAre(0, 2, 3, 3));
 }
 
-TEST_F(ConvertTest, SeveralFilesOfDifferentColumnOrderAndCompression) {
+TEST_F(ConvertTest, FilesMayDifferInColumnOrderAndCompression) {
   WriteText(*files_, "in.csv", kPeople);
   WriteText(*files_, "in2.csv.gz", formats::Gzip("tags,height,age,name\n,2,3,x\n"));
   spec_.inputs = {"in*"};
@@ -90,7 +90,7 @@ TEST_F(ConvertTest, SeveralFilesOfDifferentColumnOrderAndCompression) {
   EXPECT_EQ(counts->rows, 4u);
 }
 
-TEST_F(ConvertTest, BadInputIsNamedAndLeavesNothing) {
+TEST_F(ConvertTest, BadInputIsReportedAndLeavesNothing) {
   const std::string head = "name,unused,age,height,tags\nx,0,1,1,\n";
   EXPECT_EQ(Failure(head + "y,0,old,1,\n"), "in.csv:3: column 'age': 'old' is not an int");
   EXPECT_EQ(Failure(head + "y,0,1,,\n"), "in.csv:3: column 'height': no value and no default");
@@ -104,7 +104,7 @@ TEST_F(ConvertTest, BadInputIsNamedAndLeavesNothing) {
   EXPECT_THAT(Failure(""), HasSubstr("in.csv: the file is empty"));
 }
 
-TEST_F(ConvertTest, BadRowsAreLeftOutUpToALimit) {
+TEST_F(ConvertTest, BadRowsAreLeftOutUpToTheLimit) {
   const std::string text = "name,unused,age,height,tags\nx,0,1,1,\ny,0,old,1,\nz,0\nw,0,2,1,\n";
   spec_.max_bad_records = 2;
   const auto counts = Convert(text);
@@ -132,7 +132,7 @@ TEST_F(ConvertTest, DataMayLackTheLabel) {
   EXPECT_THAT(columns.column(0).ints, ElementsAre(1));
 }
 
-TEST_F(ConvertTest, AShortNameIsLikeNoOther) {
+TEST_F(ConvertTest, AShortNameIsNoMisspelling) {
   spec_.schema.fields[0].name = "y";
   spec_.may_lack = {"y"};
   const auto counts = Convert("x,height,name,tags\n1,1,x,\n");
@@ -147,7 +147,7 @@ TEST_F(ConvertTest, ALabelThatIsMisspeltIsAnError) {
               HasSubstr("column 'height' is not in the header (did you mean 'Height'?)"));
 }
 
-TEST_F(ConvertTest, FindsTheDelimiterAndTellsIt) {
+TEST_F(ConvertTest, FindsTheDelimiterAndReportsIt) {
   std::string told;
   spec_.note = [&told](const std::string& note) { told = note; };
   const auto counts = Convert("name;age;height;tags\nx;1;2;a|b\n");
@@ -155,10 +155,10 @@ TEST_F(ConvertTest, FindsTheDelimiterAndTellsIt) {
   EXPECT_THAT(told, HasSubstr("in.csv is read as CSV with ';' between its 4 cells"));
 }
 
-TEST_F(ConvertTest, WhatIsReadAsItIsIsNotConverted) {
+TEST_F(ConvertTest, FilesThatNeedNoConversionAreRefused) {
   WriteTfRecords(*files_, "in.csv", {"r"});
   EXPECT_EQ(ConvertCsv(*files_, spec_).status().message(),
-            "in.csv: this is TFRecord, which is read as it is: give it to train, evaluate or "
+            "in.csv: this is TFRecord, which needs no conversion: give it to train, evaluate or "
             "predict");
 }
 

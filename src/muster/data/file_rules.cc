@@ -15,7 +15,7 @@ using Content = formats::Sniffed::Content;
 
 struct FoundFile {
   Sniffed sniffed;
-  std::optional<FileFormat> format;  // not of an empty file whose name says nothing
+  std::optional<FileFormat> format;  // nullopt: an empty file whose name tells nothing
 };
 
 FoundFile Judge(const std::string& path, const Sniffed& sniffed, const DataFormat& given) {
@@ -33,7 +33,7 @@ FoundFile Judge(const std::string& path, const Sniffed& sniffed, const DataForma
       found.format = FileFormat::kJsonLines;
       break;
     case Content::kText:
-      // The file is a broken one of another format, whose reader says where it is broken.
+      // The file is a broken one of another format; the reader reports where it is broken.
       found.format = named.value_or(FileFormat::kCsv);
       break;
     case Content::kUnknown:
@@ -61,10 +61,10 @@ FileRules MakeRules(FileFormat format, formats::Compression compression, char de
   return rules;
 }
 
-// Returns what the name alone tells: CSV has commas, and tabs if the name ends in .tsv.
+// Whether the name alone suggests what was found: CSV has commas, or tabs if the name ends in .tsv.
 bool IsExpected(const std::string& path, const FoundFile& file) {
   const std::optional<FileFormat> named = formats::GetNamedFormat(path);
-  if (file.format == FileFormat::kTfRecord) return true;  // a checksum is no guess
+  if (file.format == FileFormat::kTfRecord) return true;  // its checksum proves the format
   if (named != file.format) return false;
   if (file.format != FileFormat::kCsv || file.sniffed.cells < 2) return true;
   const bool tabs = path.find(".tsv") != std::string::npos;
@@ -82,7 +82,7 @@ std::string MakeNote(const std::string& path, const FoundFile& file, const DataF
                 formats::PrintDelimiter(file.sniffed.delimiter),
                 file.sniffed.delimiter == '\t' ? "" : "'", " between its ", file.sniffed.cells,
                 " cells, as its content says (--delimiter or 'format: {delimiter: ...}' in the ",
-                "model file says otherwise)");
+                "model file overrides this)");
 }
 
 }  // namespace
@@ -134,7 +134,7 @@ absl::StatusOr<SetRules> FindSetRules(io::FileSystem& files, const std::vector<s
       const std::string& other = paths[static_cast<size_t>(first - found.begin())];
       return absl::InvalidArgumentError(
           StrCat("files of two formats cannot be read together: ", other, " is ",
-                 FormatWords(format), ", ", paths[i], " is ", FormatWords(*found[i].format)));
+                 FormatWords(format), ", but ", paths[i], " is ", FormatWords(*found[i].format)));
     }
     rules.files.push_back(MakeRules(format, found[i].sniffed.compression, delimiter, given));
   }

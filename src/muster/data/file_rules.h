@@ -1,5 +1,5 @@
-// FileRules of the files of a data set: what `format:` and flags say, completed by what the files
-// themselves are (formats/sniff.h).
+// Finds the FileRules for the files of a data set: the settings of `format:` and flags, completed
+// by what the files' content shows (formats/sniff.h).
 #pragma once
 
 #include <memory>
@@ -14,23 +14,24 @@
 
 namespace muster::data {
 
-// "TFRecord", "CSV", "JSON lines".
+// Returns "TFRecord", "CSV" or "JSON lines".
 std::string_view FormatWords(FileFormat format);
 
-// The error of a path of the data that is a folder, which says what to write instead.
+// Returns the error for data whose path is a folder; it says what to write instead.
 absl::Status FolderError(std::string_view path);
 
-// The rules of one file. Errors are those of formats::SniffFile, and INVALID_ARGUMENT for a folder.
+// Finds the rules of one file. Errors are those of formats::SniffFile, and INVALID_ARGUMENT for a
+// folder.
 absl::StatusOr<FileRules> FindFileRules(io::FileSystem& files, const std::string& path,
                                         const formats::DataFormat& given);
 
 struct SetRules {
-  std::vector<FileRules> files;  // in the order of the paths; they differ in compression alone
-  // What was found and was neither given nor to be expected by the names, to be told to the user:
+  std::vector<FileRules> files;  // in the order of the paths; they may differ only in compression
+  // What the user should be told: what was found, was not given and is not what the names suggest.
   // "data/part-0 is read as CSV with ';' between its 15 cells ..."; "" if there is nothing to tell.
   std::string note = {};
 };
-// The rules of files that are read together. An empty file has the format of the others.
+// Finds the rules of files that are read together. An empty file gets the format of the others.
 // INVALID_ARGUMENT for files of two formats.
 absl::StatusOr<SetRules> FindSetRules(io::FileSystem& files, const std::vector<std::string>& paths,
                                       const formats::DataFormat& given);

@@ -32,7 +32,7 @@ class FileRulesTest : public testing::Test {
     EXPECT_TRUE(rules.ok()) << rules.status();
     return rules.ok() ? *std::move(rules) : SetRules();
   }
-  // The values of the columns in all rows, one after the other.
+  // Reads the values of the columns in all rows, one after the other.
   absl::StatusOr<std::vector<std::vector<int64_t>>> ReadInts(
       const SourceSpec& spec, const std::vector<std::string>& columns) {
     MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const RecordSource> source, OpenSource(*files_, spec));
@@ -63,7 +63,7 @@ TEST_F(FileRulesTest, ContentDecidesWhateverTheName) {
   EXPECT_EQ(Find({"records.csv"}).files[0].format, FileFormat::kTfRecord);
 }
 
-TEST_F(FileRulesTest, WhatWasGuessedIsToldAndWhatWasGivenIsNot) {
+TEST_F(FileRulesTest, GuessesAreReportedButGivenSettingsAreNot) {
   WriteText(*files_, "part-0", "a;b\n1;2\n");
   WriteText(*files_, "a.csv", "a,b\n1,2\n");
   WriteText(*files_, "semicolons.csv", "a;b\n1;2\n");
@@ -79,7 +79,7 @@ TEST_F(FileRulesTest, WhatWasGuessedIsToldAndWhatWasGivenIsNot) {
   EXPECT_EQ(Find({"part-0"}, given).note, "");
 }
 
-TEST_F(FileRulesTest, AnEmptyFileIsWhatTheOthersAre) {
+TEST_F(FileRulesTest, AnEmptyFileHasTheFormatOfTheOthers) {
   WriteText(*files_, "part-0", "");
   WriteText(*files_, "part-1", "a|b\n1|2\n");
   const SetRules rules = Find({"part-0", "part-1"});
@@ -91,7 +91,7 @@ TEST_F(FileRulesTest, FilesOfTwoFormatsAreRefused) {
   WriteText(*files_, "a", "x,y\n1,2\n");
   WriteText(*files_, "b", "{\"x\": 1}\n");
   EXPECT_EQ(FindSetRules(*files_, {"a", "b"}, {}).status().message(),
-            "files of two formats cannot be read together: a is CSV, b is JSON lines");
+            "files of two formats cannot be read together: a is CSV, but b is JSON lines");
 }
 
 TEST_F(FileRulesTest, ColumnsOfFilesMayBeInAnyOrder) {
@@ -112,7 +112,7 @@ TEST_F(FileRulesTest, RowsWithoutAHeaderHaveTheGivenNames) {
               ElementsAre(ElementsAre(6)));
   const formats::DataFormat three = {.header = true, .columns = {"y", "x", "z"}};
   EXPECT_EQ(ReadInts({.patterns = {"b.csv"}, .format = three}, {"x"}).status().message(),
-            "b.csv: its header has 2 columns, and 3 are named");
+            "b.csv: its header has 2 columns, but 3 names were given");
 }
 
 TEST_F(FileRulesTest, RowsWithoutAHeaderMayLackTheLabel) {
@@ -128,14 +128,14 @@ TEST_F(FileRulesTest, RowsWithoutAHeaderMayLackTheLabel) {
             "test:1: the row has 2 cells, the names of columns are 3");
 }
 
-TEST_F(FileRulesTest, AnIndexOfAFileWithoutAHeaderHasItsFirstRow) {
+TEST_F(FileRulesTest, TheIndexOfAFileWithoutAHeaderIncludesItsFirstRow) {
   WriteText(*files_, "a", "1,2\n3,4\n");
   const formats::DataFormat format = {.columns = {"x", "y"}};
   const FileRules rules = *FindFileRules(*files_, "a", format);
   ASSERT_TRUE(WriteRecordIndex(*files_, "a", *ScanRecords(*files_, "a", rules)).ok());
   EXPECT_THAT(*ReadInts({.patterns = {"a"}, .format = format}, {"x"}),
               ElementsAre(ElementsAre(1, 3)));
-  // It does not fit a file with a header.
+  // The index does not fit a file with a header.
   EXPECT_EQ((*OpenSource(*files_, {.patterns = {"a"}}))->records(), 1u);
 }
 

@@ -75,8 +75,8 @@ class FileSet : public SourceSet {
   }
 
  private:
-  // Returns the items that a shard takes or, if there is none, the first one, whose format is that
-  // of the data.
+  // Returns the items that a shard takes. If it takes none, returns the first item, which shows the
+  // format of the data.
   static std::vector<size_t> FindNeeded(const std::vector<SourceItem>& items,
                                         std::span<const Shard> shards) {
     std::vector<size_t> needed;
@@ -99,7 +99,7 @@ class FileSet : public SourceSet {
     return rules;
   }
 
-  // Returns the files that the shards take, by their place in `items`.
+  // Returns the files that the shards take, by their index in `items`.
   absl::StatusOr<std::map<size_t, IndexedItem>> IndexItems(const SourceSpec& spec,
                                                            const std::vector<SourceItem>& items,
                                                            const std::vector<size_t>& needed,
@@ -115,7 +115,7 @@ class FileSet : public SourceSet {
       item.size = item.index.file_size;
       records += item.index.records();
     }
-    // Where the data is divided by files, another shard may have all the records.
+    // If data is divided by files, another shard may have all the records.
     const bool whole = shards.empty() || shards.front().count == std::ssize(shards) ||
                        shards.front().by == ShardBy::kRecord;
     if (records > 0 || !whole || spec.may_be_empty) return indexed;

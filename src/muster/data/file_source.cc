@@ -6,15 +6,15 @@
 namespace muster::data {
 namespace {
 
-// As many chunks are kept to be used again as a shuffle has open and has read ahead at an epoch's
-// end.
+// At the end of an epoch, about this many chunks are free again: those that a shuffle had open and
+// had read ahead.
 constexpr size_t kMaxFreeChunks = 18;
 constexpr size_t kMaxFreeChunkBytes = size_t{4} << 20;
 constexpr size_t kMaxOpenFiles = 64;
 
 }  // namespace
 
-std::shared_ptr<Chunk> ChunkPool::Take() {
+std::shared_ptr<Chunk> ChunkPool::Get() {
   std::unique_ptr<Chunk> chunk;
   {
     MutexLock lock(&mutex_);
@@ -53,7 +53,7 @@ absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> FileSource::OpenFile
     if (found != open_.end()) return found->second;
   }
   // The mutex is not held, so that other chunks can be read while a file on another machine is
-  // opened.
+  // being opened.
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const io::RandomAccessFile> opened,
                           file_system_.OpenForRead(table_.names[file]));
   MutexLock lock(&mutex_);
@@ -62,7 +62,7 @@ absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> FileSource::OpenFile
 }
 
 std::shared_ptr<Chunk> FileSource::NewPiece(size_t chunk) const {
-  std::shared_ptr<Chunk> piece = pool_->Take();
+  std::shared_ptr<Chunk> piece = pool_->Get();
   piece->file = table_.names[table_.chunks[chunk].file];
   piece->first_number = table_.chunks[chunk].first_number;
   return piece;
@@ -79,16 +79,16 @@ absl::StatusOr<std::shared_ptr<const Chunk>> FileSource::Read(size_t chunk) cons
   std::shared_ptr<Chunk> piece = NewPiece(chunk);
   const size_t size = info.end - info.begin;
   if (piece->bytes.capacity() < size) {
-    piece->bytes = {};  // its old content need not move
+    piece->bytes = {};  // so that the old contents are not copied
     piece->bytes.reserve(size);
   }
   piece->bytes.resize(size);
   MUSTER_ASSIGN_OR_RETURN(const size_t count,
                           file->Read(info.begin, piece->bytes.size(), piece->bytes.data()));
   if (count < piece->bytes.size()) {
-    return absl::DataLossError(StrCat(piece->file, ": ends at byte ", info.begin + count,
-                                      ", but had ", info.end,
-                                      " bytes when it was opened: it must not change meanwhile"));
+    return absl::DataLossError(
+        StrCat(piece->file, ": ends at byte ", info.begin + count, ", but had ", info.end,
+               " bytes when it was opened: it must not change while it is read"));
   }
   MUSTER_RETURN_IF_ERROR(Cut(chunk, piece.get()));
   return piece;

@@ -1,4 +1,4 @@
-// FileSource: the common part of all sources over files: open files, reused memory of chunks,
+// FileSource: what all sources over files have in common: open files, reused memory of chunks,
 // counts of bad records.
 #pragma once
 
@@ -16,11 +16,11 @@
 namespace muster::data {
 
 // Keeps the memory of chunks that are no longer used, for new chunks: its pages are already mapped.
-// Thread-safe; chunks may outlive the pool's owner.
+// Thread-safe; chunks may outlive the owner of the pool.
 class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
  public:
-  // A chunk without records; its `bytes` may hold anything.
-  std::shared_ptr<Chunk> Take();
+  // Returns a chunk without records, whose `bytes` have unspecified contents.
+  std::shared_ptr<Chunk> Get();
 
  private:
   void Return(std::unique_ptr<Chunk> chunk);
@@ -31,7 +31,7 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
 
 class FileSource : public RecordSource {
  public:
-  // `files`: those that this shard takes, in order.
+  // `files` are those that this shard takes, in order.
   FileSource(io::FileSystem& file_system, const std::vector<IndexedItem>& files,
              const SourceSpec& spec, uint64_t max_bad_records);
 
@@ -44,15 +44,15 @@ class FileSource : public RecordSource {
   uint64_t fingerprint() const override { return table_.fingerprint; }
 
  protected:
-  // Cuts `piece->bytes`, the chunk's part of an uncompressed file, into records.
+  // Cuts `piece->bytes`, a chunk of an uncompressed file, into records.
   virtual absl::Status Cut(size_t chunk, Chunk* piece) const = 0;
-  // Reads a compressed file from front to back, in pieces of about `piece_bytes`.
+  // Reads a compressed file from start to end, in pieces of about `piece_bytes`.
   virtual absl::StatusOr<std::unique_ptr<ChunkStream>> StreamCompressed(
       size_t chunk, std::shared_ptr<const io::RandomAccessFile> file,
       uint64_t piece_bytes) const = 0;
 
   std::shared_ptr<Chunk> NewPiece(size_t chunk) const;
-  // The most bad records that are allowed. A piece ends at one more, and is then not used.
+  // How many bad records are allowed. A piece ends after one more, and is then not used.
   uint64_t max_bad_records() const { return max_bad_records_; }
   absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> OpenFile(int file) const;
 
@@ -64,7 +64,7 @@ class FileSource : public RecordSource {
   const std::shared_ptr<ChunkPool> pool_;
   mutable Mutex mutex_;
   mutable std::map<int, std::shared_ptr<const io::RandomAccessFile>> open_ ABSL_GUARDED_BY(mutex_);
-  // By chunk: the bad records whose numbers lie before this one have been counted.
+  // By chunk: all bad records with lower numbers than this one have been counted.
   mutable std::map<size_t, uint64_t> counted_before_ ABSL_GUARDED_BY(mutex_);
   mutable uint64_t bad_records_ ABSL_GUARDED_BY(mutex_) = 0;
 };

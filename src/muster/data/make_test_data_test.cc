@@ -43,7 +43,8 @@ class TfRecordFormat : public SourceFormat {
   const formats::Compression compression_;
 };
 
-// Cells with line breaks, quotes and delimiters; blank lines between rows; no line end at the end.
+// Cells have line breaks, quotes and delimiters; there are blank lines between rows, and no line
+// end at the end of the file.
 class CsvFormat : public SourceFormat {
  public:
   explicit CsvFormat(bool gzip) : gzip_(gzip) {}
@@ -71,7 +72,7 @@ class CsvFormat : public SourceFormat {
   const bool gzip_;
 };
 
-// Objects with quotes and escapes, which are ordinary characters here.
+// Objects with quotes and escapes, which must be treated like any other character here.
 class JsonLinesFormat : public SourceFormat {
  public:
   explicit JsonLinesFormat(bool gzip) : gzip_(gzip) {}
@@ -113,7 +114,7 @@ class LogFormat : public SourceFormat {
     log_->Skip(path, 0);
     for (size_t i = 0; i < records.size(); ++i) {
       if (i % 5 == 0) log_->Skip(path, i % 7);
-      if (i == 1000) log_->Skip(path, 900);  // as compaction leaves it
+      if (i == 1000) log_->Skip(path, 900);  // a gap as compaction leaves it
       log_->Append(path, records[i]);
       if (i + 1 == records.size()) log_->Skip(path, 2);
     }

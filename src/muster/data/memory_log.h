@@ -1,7 +1,7 @@
 // MemoryLog: for tests, a topic of partitions in memory, as a SourceSet of data that is not in
-// files. As in a real log, offsets have gaps (the marks of transactions, aborted and compacted
-// records), and the number of records that a chunk announces is the number of its offsets. Records
-// are tf.Examples.
+// files. As in a real log, offsets have gaps (marks of transactions, aborted and compacted
+// records), and the number of records that a chunk announces is its number of offsets. Records are
+// tf.Examples.
 #pragma once
 
 #include <map>
@@ -17,13 +17,13 @@
 
 namespace muster::data {
 
-// The patterns are log://TOPIC, for all partitions by name, and log://TOPIC/PARTITION. The log is
+// Patterns are log://TOPIC, for all partitions by name, and log://TOPIC/PARTITION. The log must be
 // filled before it is read; then any thread may read it, and sources may outlive it.
 class MemoryLog : public SourceSet {
  public:
   static constexpr char kScheme[] = "log";
 
-  // Appends a record to the partition "TOPIC/NAME", which is made if it does not exist.
+  // Appends a record to the partition "TOPIC/NAME", which is created if it does not exist.
   void Append(const std::string& partition, std::string record) {
     Partition& log = partitions_[partition];
     log.records.emplace(log.end++, std::move(record));
@@ -31,7 +31,7 @@ class MemoryLog : public SourceSet {
   // Appends `count` offsets without a record.
   void Skip(const std::string& partition, uint64_t count) { partitions_[partition].end += count; }
   void Remove(const std::string& partition) { partitions_.erase(partition); }
-  // Gives the log another identity: it was removed and made again.
+  // Gives the log another identity, as if it had been removed and created again.
   void set_identity(std::string identity) { identity_ = std::move(identity); }
 
   absl::StatusOr<std::vector<SourceItem>> List(
@@ -93,7 +93,7 @@ class MemoryLog : public SourceSet {
     uint64_t end = 0;
   };
 
-  // Cuts where a TFRecord file with the same records is cut.
+  // Cuts the log where a TFRecord file with the same records would be cut.
   static RecordIndex Index(const Partition& log) {
     RecordIndex index;
     index.file_size = index.end = log.end;

@@ -1,4 +1,4 @@
-// Count, range, mean and deviation of numbers that come one at a time.
+// NumberSums: count, range, mean and deviation of numbers that come one at a time.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace muster::data {
 
-// Sums of Welford's method (1962): no difference of large sums is taken.
+// Uses Welford's method (1962), which never subtracts large sums.
 struct NumberSums {
   double count = 0, mean = 0, squares = 0, min = 0, max = 0;
 

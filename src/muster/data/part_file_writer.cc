@@ -14,13 +14,13 @@ std::string_view GetSuffix(formats::Compression compression) {
     case formats::Compression::kZlib:
       return ".zlib";
     case formats::Compression::kNone:
-    case formats::Compression::kZstd:  // is not written
+    case formats::Compression::kZstd:  // Muster does not write zstd
       break;
   }
   return "";
 }
 
-// Whether the name is like "part-00000-of-00005.tfrecord", with or without an ending.
+// Whether the name looks like "part-00000-of-00005.tfrecord", with or without a suffix.
 bool IsPartFileName(std::string_view name) {
   constexpr std::string_view kPattern = "part-#####-of-#####.tfrecord";
   if (name.size() < kPattern.size()) return false;
@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<PartFileWriter>> PartFileWriter::Create(io::FileS
                                                                        const PartFilesSpec& spec) {
   if (spec.files < 1 || spec.files > kMaxPartFiles) {
     return absl::InvalidArgumentError(
-        StrCat(spec.files, " part files: 1 to ", kMaxPartFiles, " can be written at once"));
+        StrCat(spec.files, " part files: the number must be from 1 to ", kMaxPartFiles));
   }
   std::unique_ptr<PartFileWriter> writer(new PartFileWriter(files, spec));
   MUSTER_RETURN_IF_ERROR(writer->Open());

@@ -1,6 +1,6 @@
 // PartFileWriter: writes a set of TFRecord files part-00000-of-0000N.tfrecord[.gz|.zlib] with their
-// indexes. The set appears as a whole: it is written under temporary names and renamed when
-// complete.
+// indexes. The set appears at once: the files are written under temporary names and renamed when
+// all are complete.
 #pragma once
 
 #include <cstdint>
@@ -22,34 +22,34 @@ struct PartFilesSpec {
   int files = 1;
   formats::Compression compression = formats::Compression::kNone;
   // Whether part files of another set (with another count or compression) in the folder are removed
-  // when this one is complete; otherwise they are an error. Files of the same names are always
+  // when this set is complete; if not, they are an error. Files with the same names are always
   // replaced.
   bool overwrite = false;
 };
 
-constexpr int kMaxPartFiles = 1000;  // each is an open file
+constexpr int kMaxPartFiles = 1000;  // each part file stays open
 
 std::string PartFileName(int index, int count, formats::Compression compression);
 
-// One owner thread. A writer that is destroyed without Commit() removes what it wrote.
+// One owner thread. A writer that is destroyed without Commit() removes everything it wrote.
 class PartFileWriter {
  public:
-  // ALREADY_EXISTS names a part file of another set; INVALID_ARGUMENT for no file or more than
-  // kMaxPartFiles.
+  // ALREADY_EXISTS names a part file of another set. INVALID_ARGUMENT if the number of files is
+  // less than 1 or more than kMaxPartFiles.
   static absl::StatusOr<std::unique_ptr<PartFileWriter>> Create(io::FileSystem& files,
                                                                 const PartFilesSpec& spec);
   ~PartFileWriter();
   PartFileWriter(const PartFileWriter&) = delete;
   PartFileWriter& operator=(const PartFileWriter&) = delete;
 
-  // Records are distributed round robin: files differ by one record at most.
+  // Records are distributed round robin: the files' counts differ by one record at most.
   absl::Status Write(std::string_view record);
   // Closes, renames and indexes all files. After an error, none of the set is left.
   absl::Status Commit();
 
-  // Final names, in order.
+  // The final names, in order.
   std::vector<std::string> paths() const;
-  // Bytes on disk, known after Commit().
+  // The number of bytes on disk, known after Commit().
   uint64_t file_bytes() const { return file_bytes_; }
 
  private:

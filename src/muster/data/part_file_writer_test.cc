@@ -30,7 +30,7 @@ class PartFileWriterTest : public testing::Test {
   const std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
 };
 
-TEST_F(PartFileWriterTest, DealsRoundRobinAndIndexes) {
+TEST_F(PartFileWriterTest, DistributesRoundRobinAndWritesIndexes) {
   for (const auto compression :
        {formats::Compression::kNone, formats::Compression::kGzip, formats::Compression::kZlib}) {
     const PartFilesSpec spec = {
@@ -47,7 +47,7 @@ TEST_F(PartFileWriterTest, DealsRoundRobinAndIndexes) {
       EXPECT_EQ(*index, *scanned);
     }
     EXPECT_THAT(counts, ElementsAre(3, 3, 2));
-    EXPECT_EQ(Names("deep/er").size(), 6u) << "three files and three indexes, nothing else";
+    EXPECT_EQ(Names("deep/er").size(), 6u) << "there must be three files and three indexes";
   }
   EXPECT_EQ(PartFileName(4, 12, formats::Compression::kGzip), "part-00004-of-00012.tfrecord.gz");
 }
@@ -61,10 +61,11 @@ TEST_F(PartFileWriterTest, NothingIsThereBeforeCommit) {
   EXPECT_THAT(Names(), IsEmpty());
 }
 
-TEST_F(PartFileWriterTest, AnotherSetIsReplacedOnlyWhenAsked) {
+TEST_F(PartFileWriterTest, AnotherSetIsReplacedOnlyIfRequested) {
   ASSERT_TRUE(WriteSet(*files_, {.folder = "out", .files = 2}, 5).ok());
   WriteText(*files_, "out/part-of-the-docs.txt", "mine");
-  ASSERT_TRUE(WriteSet(*files_, {.folder = "out", .files = 2}, 6).ok()) << "the same names";
+  ASSERT_TRUE(WriteSet(*files_, {.folder = "out", .files = 2}, 6).ok())
+      << "files of the same names are replaced";
   const absl::Status status = WriteSet(*files_, {.folder = "out", .files = 1}, 5);
   EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(status.message(), HasSubstr("out/part-00000-of-00002.tfrecord"));
@@ -83,7 +84,7 @@ TEST_F(PartFileWriterTest, AFullDiskLeavesNothing) {
   }
 }
 
-// Wherever an operation fails, no file of the set is left.
+// Whichever operation fails, no file of the set is left.
 TEST_F(PartFileWriterTest, AnyFailedOperationLeavesNothing) {
   using io::FileOperation;
   for (const auto operation :
@@ -104,7 +105,7 @@ TEST_F(PartFileWriterTest, AnyFailedOperationLeavesNothing) {
   }
 }
 
-// A process that dies leaves files that globs do not find, and part files only when all are
+// A process that dies leaves files that globs do not find; part files are left only if all are
 // complete.
 TEST_F(PartFileWriterTest, AfterACrashAllFilesAreVisibleOrIncompleteSetsAre) {
   bool crashed = true;
@@ -123,7 +124,7 @@ TEST_F(PartFileWriterTest, AfterACrashAllFilesAreVisibleOrIncompleteSetsAre) {
   }
 }
 
-TEST_F(PartFileWriterTest, TooManyFiles) {
+TEST_F(PartFileWriterTest, TooManyFilesAreRefused) {
   EXPECT_FALSE(PartFileWriter::Create(*files_, {.folder = "out", .files = 0}).ok());
   EXPECT_FALSE(PartFileWriter::Create(*files_, {.folder = "out", .files = 1001}).ok());
 }

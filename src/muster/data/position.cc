@@ -10,18 +10,18 @@ namespace {
 constexpr std::string_view kPositionMark = "muster-position-1";
 constexpr size_t kMaxOpenCursors = 1 << 20;
 
-// Reads " name=value" pairs from the front of a text.
+// Reads " name=value" pairs from the beginning of a text.
 class PositionText {
  public:
   explicit PositionText(std::string_view text) : text_(text) {}
 
-  bool Mark(std::string_view mark) {
+  bool ConsumeText(std::string_view mark) {
     if (!text_.starts_with(mark)) return false;
     text_.remove_prefix(mark.size());
     return true;
   }
   template <typename Number>
-  bool Take(Number* value, int base = 10) {
+  bool Consume(Number* value, int base = 10) {
     const auto [stop, error] =
         std::from_chars(text_.data(), text_.data() + text_.size(), *value, base);
     if (error != std::errc()) return false;
@@ -69,23 +69,25 @@ absl::StatusOr<Position> ParsePosition(std::string_view bytes) {
   }
   PositionText text(bytes.substr(0, mark));
   Position position;
-  const bool sound = text.Mark(kPositionMark) && text.Mark(" data=") &&
-                     text.Take(&position.source_fingerprint, 16) && text.Mark(" seed=") &&
-                     text.Take(&position.seed) && text.Mark(" epoch=") &&
-                     text.Take(&position.epoch) && text.Mark(" emitted=") &&
-                     text.Take(&position.emitted) && text.Mark(" next=") &&
-                     text.Take(&position.next_ordinal) && text.Mark(" bad=") &&
-                     text.Take(&position.bad_records) && text.Mark(" open=");
-  if (!sound || position.epoch < 0) return broken("not of this version");
+  const bool sound = text.ConsumeText(kPositionMark) && text.ConsumeText(" data=") &&
+                     text.Consume(&position.source_fingerprint, 16) && text.ConsumeText(" seed=") &&
+                     text.Consume(&position.seed) && text.ConsumeText(" epoch=") &&
+                     text.Consume(&position.epoch) && text.ConsumeText(" emitted=") &&
+                     text.Consume(&position.emitted) && text.ConsumeText(" next=") &&
+                     text.Consume(&position.next_ordinal) && text.ConsumeText(" bad=") &&
+                     text.Consume(&position.bad_records) && text.ConsumeText(" open=");
+  if (!sound || position.epoch < 0) return broken("it is not of this version");
   while (!text.empty() && position.open.size() < kMaxOpenCursors) {
     Position::Cursor cursor;
-    if (!position.open.empty() && !text.Mark(",")) return broken("not of this version");
-    if (!text.Take(&cursor.ordinal) || !text.Mark(":") || !text.Take(&cursor.consumed)) {
-      return broken("not of this version");
+    if (!position.open.empty() && !text.ConsumeText(","))
+      return broken("it is not of this version");
+    if (!text.Consume(&cursor.ordinal) || !text.ConsumeText(":") ||
+        !text.Consume(&cursor.consumed)) {
+      return broken("it is not of this version");
     }
     position.open.push_back(cursor);
   }
-  if (!text.empty()) return broken("too many open chunks");
+  if (!text.empty()) return broken("it has too many open chunks");
   return position;
 }
 

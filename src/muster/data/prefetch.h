@@ -13,14 +13,14 @@
 
 namespace muster::data {
 
-// Calls `produce` on a thread of its own, up to `depth` items ahead, and returns the items in
-// order. A used item is given back with Recycle() so that its memory is used again. Next() and
-// Recycle() belong to one consumer thread. An error or the end reaches the consumer after all items
-// produced before it; the destructor stops the producer and joins it.
+// Calls `produce` on a separate thread, up to `depth` items ahead, and returns the items in order.
+// The consumer gives back a used item with Recycle(), so that its memory is reused. Only one
+// consumer thread may call Next() and Recycle(). An error or the end reaches the consumer after all
+// items produced before it. The destructor stops the producer and joins it.
 template <typename Item>
 class Prefetch {
  public:
-  // Fills *item; false at the end.
+  // Fills *item; returns false at the end.
   using Produce = std::function<absl::StatusOr<bool>(Item* item)>;
 
   Prefetch(Produce produce, size_t depth)

@@ -11,7 +11,7 @@ namespace {
 
 using Items = Prefetch<std::vector<int>>;
 
-// 0, 1, ..., count - 1.
+// Produces 0, 1, ..., count - 1.
 Items::Produce Counter(int count, absl::Status end = absl::OkStatus()) {
   return [next = 0, count, end](std::vector<int>* item) mutable -> absl::StatusOr<bool> {
     if (next == count) {
@@ -33,7 +33,7 @@ TEST(PrefetchTest, HandsOutAllInOrder) {
       items.Recycle(std::move(item));
     }
     EXPECT_FALSE(*items.Next(&item));
-    EXPECT_FALSE(*items.Next(&item)) << "the end stays the end";
+    EXPECT_FALSE(*items.Next(&item)) << "after the end there must be no more items";
   }
 }
 
@@ -56,7 +56,7 @@ TEST(PrefetchTest, IsNeverMoreThanDepthAhead) {
       3);
   std::vector<int> item;
   while (*items.Next(&item)) ++used;
-  // Three wait, one is being made, one was taken and not yet counted.
+  // Three items wait, one is being made, one was taken but is not counted yet.
   EXPECT_LE(most, 5);
 }
 
@@ -68,7 +68,7 @@ TEST(PrefetchTest, StopsWhileTheProducerWaits) {
   }
 }
 
-TEST(PrefetchTest, RecycledMemoryIsUsedAgain) {
+TEST(PrefetchTest, RecycledMemoryIsReused) {
   Prefetch<std::unique_ptr<int>> items(
       [made = 0](std::unique_ptr<int>* item) mutable -> absl::StatusOr<bool> {
         if (*item == nullptr) {

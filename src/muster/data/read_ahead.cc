@@ -9,14 +9,14 @@
 namespace muster::data {
 namespace {
 
-// A read that waits no longer than this costs less than giving its chunk to another thread.
+// A read that waits no longer than this costs less than handing its chunk to another thread.
 constexpr double kQuickSeconds = 0.5e-3;
-// After this many such reads in a row the consumer reads by itself.
+// After this many quick reads in a row the consumer reads by itself.
 constexpr int64_t kQuickReads = 8;
 
 }  // namespace
 
-// Counts the bad records of each piece as it is given.
+// Counts the bad records of each piece when it is handed out.
 class ReadAhead::CountingStream : public ChunkStream {
  public:
   CountingStream(ReadAhead& owner, size_t chunk, std::unique_ptr<ChunkStream> pieces)
@@ -36,7 +36,7 @@ class ReadAhead::CountingStream : public ChunkStream {
 
 namespace {
 
-// The single piece of a chunk that was read before.
+// A stream with a single piece, the chunk that was read before.
 class ReadStream : public ChunkStream {
  public:
   explicit ReadStream(std::shared_ptr<const Chunk> chunk) : chunk_(std::move(chunk)) {}
@@ -121,7 +121,7 @@ absl::StatusOr<std::shared_ptr<ReadAhead::Slot>> ReadAhead::ClaimSlot(uint32_t o
     if (stopped_) return absl::CancelledError("reading the data was stopped");
     slots_.erase(slots_.begin(), slots_.lower_bound(ordinal));
     if (const auto found = slots_.find(ordinal); found != slots_.end()) {
-      // The consumer itself reads a chunk that no thread has begun.
+      // If no thread has begun to read the chunk, the consumer reads it itself.
       if (found->second->state != Slot::State::kWaiting) taken = found->second;
       slots_.erase(found);
     }
@@ -135,7 +135,8 @@ absl::StatusOr<std::shared_ptr<ReadAhead::Slot>> ReadAhead::ClaimSlot(uint32_t o
       threads_.emplace_back([this](const std::stop_token& stop) { ReadSlots(stop); });
     }
   }
-  // A thread looks for more work before it waits, so each new chunk needs one more thread at most.
+  // Each new chunk needs at most one more thread, since a thread looks for more work before it
+  // waits.
   for (; planned > 0; --planned) planned_.notify_one();
   return taken;
 }

@@ -15,11 +15,8 @@
 
 #include "muster/base/test_size.h"
 #include "muster/data/reader.h"
-#include "muster/data/test_data.h"
 #include "muster/formats/csv.h"
 #include "muster/formats/example.h"
-#include "muster/formats/tfrecord.h"
-#include "muster/io/memory_file_system.h"
 
 namespace muster::data {
 namespace {
@@ -35,15 +32,15 @@ std::vector<uint32_t> FirstChunks(size_t count) {
   return order;
 }
 
-// Chunks of one record, which is the chunk's number.
+// A source whose chunks have one record: the chunk's number.
 class OneRecordSource : public RecordSource {
  public:
-  // `on_read` is called by the thread that reads a chunk, and says what comes of it.
+  // The thread that reads a chunk calls `on_read`, which returns the result of the read.
   using OnRead = std::function<absl::Status(size_t chunk)>;
   explicit OneRecordSource(size_t chunks, OnRead on_read = {})
       : chunks_(chunks), on_read_(std::move(on_read)) {}
   std::vector<ChunkInfo>& mutable_chunks() { return chunks_; }
-  // The chunks whose reading has begun.
+  // Returns the chunks whose reading has begun.
   std::set<size_t> begun() const {
     std::lock_guard lock(mutex_);
     return begun_;
@@ -82,7 +79,7 @@ class OneRecordSource : public RecordSource {
   mutable std::set<size_t> begun_;
 };
 
-// Lets reads begin and end when a test says so.
+// Lets reads begin and end when a test allows it.
 class Gate {
  public:
   void Open() {
@@ -99,7 +96,7 @@ class Gate {
     if (changed_.wait_for(lock, kDeadline, [&] { return open_; })) return absl::OkStatus();
     return absl::DeadlineExceededError("the gate stayed shut");
   }
-  // Whether `count` wait before the deadline.
+  // Returns whether `count` reads wait before the deadline.
   bool AwaitWaiting(int count) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kDeadline, [&] { return waiting_ >= count; });
@@ -136,7 +133,7 @@ TEST(ReadAheadTest, ReadsTheNextChunksWhileOneIsUsed) {
   ReadAhead chunks(source, 3);
   chunks.Begin(FirstChunks(10));
   ASSERT_TRUE(chunks.Read(0).ok());
-  EXPECT_TRUE(gate.AwaitWaiting(3)) << "three reads at once";
+  EXPECT_TRUE(gate.AwaitWaiting(3)) << "three reads must run at once";
   EXPECT_THAT(source.begun(), ElementsAre(0, 1, 2, 3));
   gate.Open();
   EXPECT_EQ((*chunks.Read(1))->records[0], "1");
@@ -160,13 +157,13 @@ TEST(ReadAheadTest, IsNeverFurtherAheadThanItMay) {
   }
 }
 
-TEST(ReadAheadTest, ReadsThatDoNotWaitAreTheConsumersUntilOneWaits) {
+TEST(ReadAheadTest, TheConsumerReadsByItselfUntilAReadWaits) {
   constexpr size_t kChunks = 400, kSlow = 200;
   const auto consumer = std::this_thread::get_id();
   std::mutex mutex;
   std::set<size_t> by_others;
   const OneRecordSource source(kChunks, [&](size_t chunk) {
-    // As a file on another machine, from here on.
+    // From this chunk on, reads wait like those of a file on another machine.
     if (chunk >= kSlow) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::lock_guard lock(mutex);
     if (std::this_thread::get_id() != consumer) by_others.insert(chunk);
@@ -176,17 +173,17 @@ TEST(ReadAheadTest, ReadsThatDoNotWaitAreTheConsumersUntilOneWaits) {
   chunks.Begin(FirstChunks(kChunks));
   for (uint32_t i = 0; i < kChunks; ++i) {
     ASSERT_TRUE(chunks.Read(i).ok());
-    // While the consumer uses a chunk, a thread that was asked to has time to read the next ones.
+    // While the consumer uses a chunk, a thread that was told to has time to read the next ones.
     if (i < kSlow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   const auto first_slow = by_others.lower_bound(kSlow);
-  // A machine under load may make some of these reads wait, too.
+  // On a loaded machine some of these reads may wait, too.
   EXPECT_LT(std::distance(by_others.begin(), first_slow), kSlow / 2);
   EXPECT_NE(first_slow, by_others.end()) << "slow reads were not read ahead";
 }
 
-TEST(ReadAheadTest, AnErrorComesAtItsChunk) {
-  Gate gate;  // chunk 4 has failed before chunk 3 is read
+TEST(ReadAheadTest, AnErrorIsReturnedForItsChunk) {
+  Gate gate;  // chunk 4 fails before chunk 3 is read
   const OneRecordSource source(10, [&](size_t chunk) -> absl::Status {
     if (chunk == 3) return gate.Pass();
     if (chunk == 4) {
@@ -217,11 +214,11 @@ TEST(ReadAheadTest, StopDoesNotWaitForARead) {
   ASSERT_EQ(waiting.wait_for(kDeadline), std::future_status::ready);
   EXPECT_EQ(waiting.get().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(chunks.Read(2).status().code(), absl::StatusCode::kCancelled);
-  EXPECT_LE(*source.begun().rbegin(), 3u) << "nothing is begun any more";
-  gate.Open();  // the destructor waits for the reads under way, as their file system ends them
+  EXPECT_LE(*source.begun().rbegin(), 3u) << "after Stop no read may begin";
+  gate.Open();  // the destructor waits for the reads in progress, which the file system ends
 }
 
-TEST(ReadAheadTest, ACompressedChunkIsReadWhenItIsAskedFor) {
+TEST(ReadAheadTest, ACompressedChunkIsReadWhenItIsRequested) {
   OneRecordSource source(4);
   source.mutable_chunks()[2].compressed = true;
   ReadAhead chunks(source, 3);
@@ -235,210 +232,16 @@ TEST(ReadAheadTest, ACompressedChunkIsReadWhenItIsAskedFor) {
   EXPECT_EQ((*chunks.Read(3))->records[0], "3");
 }
 
-formats::Schema NumberSchema() {
-  formats::Field field;
-  field.name = "id";
-  field.type = formats::ValueType::kInt;
-  return {{field}};
-}
-
-// A tf.Example of about 1000 bytes.
-std::string FillerExample() {
-  formats::Field filler;
-  filler.name = "filler";
-  const formats::Schema schema = {{filler}};
-  formats::Columns columns(schema);
-  columns.mutable_column(0).strings.push_back(columns.Store(std::string(1000, 'f')));
-  columns.AddRow();
-  std::string record;
-  formats::ExampleEncoder(schema).Encode(columns, 0, &record);
-  return record;
-}
-
-// What a reader says from its start to its end.
-struct Reading {
-  std::vector<std::vector<int64_t>> batches = {};
-  std::vector<std::string> positions = {};
-  std::vector<std::string> bad = {};
-  absl::Status end = {};
-  friend bool operator==(const Reading&, const Reading&) = default;
-};
-
-class ReadAheadFilesTest : public testing::Test {
- protected:
-  // Three CSV files of several chunks, with a bad row in each.
-  void SetUp() override {
-    for (int file = 0; file < 3; ++file) {
-      std::string text = "id,filler\n";
-      for (int i = 0; i < 3000; ++i) {
-        const std::string id = i == 1000 * file ? "oops" : StrCat(3000 * file + i);
-        text += StrCat(id, ",", std::string(1000, 'x'), "\n");
-      }
-      WriteText(*files_, StrCat("f", file, ".csv"), text);
-    }
-  }
-
-  static Reading ReadAll(io::FileSystem& files, ReaderSpec spec, int chunks_ahead,
-                         const Position* start = nullptr, int batches = 1 << 30) {
-    Reading reading;
-    spec.chunks_ahead = chunks_ahead;
-    const auto take_bad = [&](const BadRecord& record) { reading.bad.push_back(record.where); };
-    spec.take_bad_record = take_bad;
-    auto source =
-        OpenSource(files, {.patterns = {"f*"}, .take_bad_record = take_bad}, spec.max_bad_records);
-    EXPECT_TRUE(source.ok()) << source.status();
-    auto reader = BatchReader::Create(*std::move(source), NumberSchema(), spec, start);
-    if (!reader.ok()) return {.end = reader.status()};
-    formats::Columns columns(NumberSchema());
-    while (batches-- > 0) {
-      const auto more = (*reader)->Next(&columns);
-      reading.end = more.status();
-      if (!more.ok() || !*more) break;
-      reading.batches.push_back(columns.column(0).ints);
-      reading.positions.push_back(SerializePosition((*reader)->position()));
-    }
-    return reading;
-  }
-
-  const std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
-};
-
-TEST_F(ReadAheadFilesTest, BatchesPositionsAndBadRowsAreTheSame) {
-  for (const bool shuffle : {false, true}) {
-    const ReaderSpec spec = {.batch_size = 300,
-                             .shuffle = shuffle,
-                             .seed = 3,
-                             .open_chunks = 3,
-                             .epochs = 2,
-                             .max_bad_records = 3};
-    const Reading wanted = ReadAll(*files_, spec, 0);
-    EXPECT_TRUE(wanted.end.ok()) << wanted.end;
-    EXPECT_EQ(wanted.bad.size(), 6u);
-    for (const int ahead : kUnderSanitizer ? std::vector{2} : std::vector{1, 2, 9}) {
-      EXPECT_EQ(ReadAll(*files_, spec, ahead), wanted) << ahead;
-      // From a position in the middle of the second epoch.
-      const Position start = *ParsePosition(wanted.positions[40]);
-      const Reading rest = ReadAll(*files_, spec, ahead, &start);
-      EXPECT_EQ(rest.batches, std::vector(wanted.batches.begin() + 41, wanted.batches.end()));
-    }
-  }
-}
-
-// Damage is met in the same place, after the same batches, though it was read before.
-TEST_F(ReadAheadFilesTest, BadRecordsOfAFileAreCountedInTheirOrder) {
-  const std::vector<std::string> records(4000, FillerExample());
-  const size_t frame = records[0].size() + formats::kTfRecordOverhead;
-  for (int file = 0; file < 3; ++file) {
-    WriteTfRecords(*files_, StrCat("t", file), records, formats::Compression::kNone,
-                   [&](std::string* frames) {
-                     for (const size_t record : {0, 2500, 3900}) {
-                       (*frames)[record * frame + 20] ^= 1;  // in the record itself
-                     }
-                   });
-  }
-  for (const bool shuffle : {false, true}) {
-    for (const uint64_t budget : {0, 4, 9}) {
-      std::vector<std::vector<std::string>> told;
-      for (const int ahead : kUnderSanitizer ? std::vector{0, 2} : std::vector{0, 1, 2, 9}) {
-        std::vector<std::string>& bad = told.emplace_back();
-        const auto take = [&](const BadRecord& record) { bad.push_back(record.where); };
-        std::shared_ptr<const RecordSource> source =
-            *OpenSource(*files_, {.patterns = {"t*"}, .take_bad_record = take}, budget);
-        ReaderSpec spec = {.batch_size = 100, .shuffle = shuffle, .open_chunks = 2};
-        spec.max_bad_records = budget;
-        spec.chunks_ahead = ahead;
-        formats::Columns columns({});
-        const auto reader = *BatchReader::Create(source, {}, spec);
-        while (true) {
-          const auto more = reader->Next(&columns);
-          bad.push_back(StrCat(more.status().ToString(), " ", columns.rows()));
-          if (!more.ok() || !*more) break;
-        }
-        EXPECT_EQ(bad, told[0]) << ahead << " " << budget;
-      }
-      EXPECT_EQ(told[0].back().starts_with("OK"), budget == 9) << told[0].back();
-    }
-  }
-}
-
-// Each read of a file lasts 20 ms, as that of a file on another machine may.
-class SlowFileSystem : public io::FileSystem {
- public:
-  explicit SlowFileSystem(io::FileSystem& inner) : inner_(inner) {}
-  // The most reads that were under way at once.
-  int most_at_once() const { return most_; }
-
-  absl::StatusOr<std::unique_ptr<io::RandomAccessFile>> OpenForRead(
-      const std::string& path) override {
-    MUSTER_ASSIGN_OR_RETURN(auto file, inner_.OpenForRead(path));
-    return std::make_unique<File>(*this, std::move(file));
-  }
-  absl::StatusOr<std::unique_ptr<io::WritableFile>> OpenForWrite(const std::string& path) override {
-    return inner_.OpenForWrite(path);
-  }
-  absl::StatusOr<std::unique_ptr<io::WritableFile>> OpenForAppend(
-      const std::string& path) override {
-    return inner_.OpenForAppend(path);
-  }
-  absl::StatusOr<io::FileInfo> Stat(const std::string& path) override { return inner_.Stat(path); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-    return inner_.List(folder);
-  }
-  absl::Status MakeFolders(const std::string& folder) override {
-    return inner_.MakeFolders(folder);
-  }
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    return inner_.Rename(from, to);
-  }
-  absl::Status Remove(const std::string& path) override { return inner_.Remove(path); }
-  absl::Status RemoveAll(const std::string& folder) override { return inner_.RemoveAll(folder); }
-  absl::Status SyncFolder(const std::string& folder) override { return inner_.SyncFolder(folder); }
-
- private:
-  class File : public io::RandomAccessFile {
-   public:
-    File(SlowFileSystem& owner, std::unique_ptr<io::RandomAccessFile> inner)
-        : owner_(owner), inner_(std::move(inner)) {}
-    absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
-      const int now = ++owner_.reading_;
-      for (int most = owner_.most_; now > most;) {
-        if (owner_.most_.compare_exchange_weak(most, now)) break;
-      }
-      std::this_thread::sleep_for(owner_.delay_);
-      const auto count = inner_->Read(offset, size, buffer);
-      --owner_.reading_;
-      return count;
-    }
-    const std::string& path() const override { return inner_->path(); }
-
-   private:
-    SlowFileSystem& owner_;
-    const std::unique_ptr<io::RandomAccessFile> inner_;
-  };
-
-  io::FileSystem& inner_;
-  const std::chrono::milliseconds delay_{20};
-  std::atomic<int> reading_{0}, most_{0};
-};
-
-TEST_F(ReadAheadFilesTest, SlowReadsOverlap) {
-  const ReaderSpec spec = {
-      .batch_size = 300, .shuffle = true, .seed = 3, .open_chunks = 3, .max_bad_records = 3};
-  const Reading wanted = ReadAll(*files_, spec, 0);
-  SlowFileSystem one(*files_), two(*files_);
-  EXPECT_EQ(ReadAll(one, spec, 0), wanted);
-  EXPECT_EQ(one.most_at_once(), 1);
-  EXPECT_EQ(ReadAll(two, spec, 2), wanted);
-  EXPECT_GE(two.most_at_once(), 2);
-  EXPECT_LE(two.most_at_once(), 3) << "two ahead, and the consumer's";
-}
-
-TEST_F(ReadAheadFilesTest, AReaderIsStoppedFromOutside) {
+TEST(ReadAheadTest, AReaderIsStoppedFromOutside) {
   Gate gate;
   const auto source = std::make_shared<OneRecordSource>(
       100, [&](size_t chunk) { return chunk == 0 ? absl::OkStatus() : gate.Pass(); });
-  const auto reader = *BatchReader::Create(source, NumberSchema(), {.batch_size = 1});
-  formats::Columns columns(NumberSchema());
+  formats::Field field;
+  field.name = "id";
+  field.type = formats::ValueType::kInt;
+  const formats::Schema schema = {{field}};
+  const auto reader = *BatchReader::Create(source, schema, {.batch_size = 1});
+  formats::Columns columns(schema);
   ASSERT_TRUE(*reader->Next(&columns));
   ASSERT_TRUE(gate.AwaitWaiting(2));
   auto waiting = std::async(std::launch::async, [&] { return reader->Next(&columns).status(); });
@@ -446,11 +249,6 @@ TEST_F(ReadAheadFilesTest, AReaderIsStoppedFromOutside) {
   ASSERT_EQ(waiting.wait_for(kDeadline), std::future_status::ready);
   EXPECT_THAT(waiting.get().message(), HasSubstr("was stopped"));
   gate.Open();
-}
-
-TEST_F(ReadAheadFilesTest, NonsenseIsRefused) {
-  EXPECT_THAT(ReadAll(*files_, {}, -1).end.message(), HasSubstr("chunks ahead -1"));
-  EXPECT_THAT(ReadAll(*files_, {}, 1000).end.message(), HasSubstr("chunks ahead 1000"));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kPrefetchRecords = 4;
 constexpr size_t kPrefetchBytes = 256;
-constexpr int kMaxChunksAhead = 64;  // each has a thread
+constexpr int kMaxChunksAhead = 64;  // there is a thread for each
 
 void PrefetchRecord(const Pick& pick) {
   const char* const record = pick.chunk->records[pick.record].data();
@@ -30,7 +30,8 @@ class BatchReaderImpl : public BatchReader {
     if (start == nullptr) return OpenEpoch(nullptr);
     if (start->source_fingerprint != Fingerprint()) {
       return absl::FailedPreconditionError(
-          "the saved position belongs to other data: the files, their sizes, the shard or whether "
+          "the saved position belongs to other data: the files, their sizes, the shard or the "
+          "choice whether "
           "they are shuffled differ; give those again, or begin the new data with --fresh-data");
     }
     if (start->seed != spec_.seed) {
@@ -59,7 +60,7 @@ class BatchReaderImpl : public BatchReader {
 
  private:
   absl::Status OpenEpoch(const Position* start);
-  // A shuffled reader's position does not fit an unshuffled one, and the other way round.
+  // The position of a shuffled reader does not fit an unshuffled one, and vice versa.
   uint64_t Fingerprint() const {
     return spec_.shuffle ? ~source_->fingerprint() : source_->fingerprint();
   }
@@ -75,19 +76,19 @@ class BatchReaderImpl : public BatchReader {
   const std::shared_ptr<const RecordSource> source_;
   const ReaderSpec spec_;
   const std::unique_ptr<formats::RowDecoder> decoder_;
-  int layout_ = 0;  // of the decoder's last record
+  int layout_ = 0;  // the layout of the decoder's last record
   ReadAhead chunks_;
   std::unique_ptr<RecordOrder> order_;
   int64_t epoch_ = 0;
   int64_t batch_epoch_ = 0;
-  uint64_t bad_records_ = 0;     // of this epoch
-  uint64_t bad_of_ended_ = 0;    // of the epoch before
-  bool gave_batch_ = false;      // Next did, and Refill has not taken it back
-  int ended_without_batch_ = 0;  // epochs, one after the other
+  uint64_t bad_records_ = 0;     // in this epoch
+  uint64_t bad_of_ended_ = 0;    // in the epoch before
+  bool gave_batch_ = false;      // Next has given one that Refill has not taken back
+  int ended_without_batch_ = 0;  // how many epochs in a row
   uint64_t dropped_ = 0;
   std::vector<Pick> picks_;
-  std::vector<Pick> rows_;                          // of the batch
-  std::vector<std::shared_ptr<const Chunk>> held_;  // what rows_ point into
+  std::vector<Pick> rows_;                          // of the current batch
+  std::vector<std::shared_ptr<const Chunk>> held_;  // the chunks that rows_ point into
   absl::Status failed_;
 };
 
@@ -115,7 +116,8 @@ absl::StatusOr<bool> BatchReaderImpl::Next(formats::Columns* columns) {
       return gave_batch_ = true;
     }
     dropped_ += static_cast<uint64_t>(columns->rows());
-    // The first epoch that ends here may have given batches before; the next one gave none.
+    // The first epoch that ends here may have given batches before, but the next one has given
+    // none.
     if (spec_.epochs <= 0 && ++ended_without_batch_ == 2) return NoBatch();
     ++epoch_;
     bad_of_ended_ = std::exchange(bad_records_, 0);
@@ -131,7 +133,7 @@ absl::Status BatchReaderImpl::NoBatch() const {
       bad_records_ > 0 ? StrCat(", ", bad_records_, " of which were left out as bad,") : "";
   return absl::InvalidArgumentError(
       StrCat("an epoch of ", source_->records(), " records", bad, " gives no batch of ",
-             spec_.batch_size, ": take a smaller batch, or keep the last one of an epoch",
+             spec_.batch_size, ": choose a smaller batch size, or keep the last batch of an epoch",
              bad.empty() ? "" : ", or mend the records"));
 }
 
@@ -139,7 +141,7 @@ absl::Status BatchReaderImpl::FillBatch(formats::Columns* columns) {
   while (columns->rows() < spec_.batch_size) {
     picks_.clear();
     const size_t held = held_.size();
-    MUSTER_RETURN_IF_ERROR(order_->Take(spec_.batch_size - columns->rows(), &picks_, &held_));
+    MUSTER_RETURN_IF_ERROR(order_->Next(spec_.batch_size - columns->rows(), &picks_, &held_));
     for (size_t i = held; i < held_.size(); ++i) columns->KeepAlive(held_[i]);
     if (picks_.empty()) return absl::OkStatus();
     MUSTER_RETURN_IF_ERROR(Decode(columns));
@@ -210,7 +212,7 @@ absl::Status CheckReaderSpec(const ReaderSpec& spec) {
   }
   if (spec.open_chunks < 1) {
     return absl::InvalidArgumentError(
-        StrCat("open chunks ", spec.open_chunks, ": at least 1 is needed"));
+        StrCat("open chunks ", spec.open_chunks, ": the number must be at least 1"));
   }
   if (spec.chunks_ahead < 0 || spec.chunks_ahead > kMaxChunksAhead) {
     return absl::InvalidArgumentError(

@@ -1,7 +1,7 @@
-// What reading costs beside decoding: records of 784 bytes, from chunks in memory to batches of 512
-// rows, in file order and shuffled; with a decoder that does nothing, and from a TFRecord file with
-// checksums (the file system is in memory: a copy instead of a read). Without and with chunks that
-// are read ahead.
+// Measures what reading costs in addition to decoding: records of 784 bytes, from chunks in memory
+// to batches of 512 rows, in file order and shuffled; with a decoder that does nothing, and from a
+// TFRecord file with checksums (in an in-memory file system, so that a read is a copy); with and
+// without chunks that are read ahead.
 #include <benchmark/benchmark.h>
 
 #include "muster/data/reader.h"
@@ -24,7 +24,7 @@ class NoDecoder : public formats::RowDecoder {
   }
 };
 
-// Another source without its decoder and, when `cached`, without reading.
+// Another source without its decoder and, if `cached`, without reading.
 class WithoutDecoding : public RecordSource {
  public:
   WithoutDecoding(std::unique_ptr<RecordSource> inner, bool cached) : inner_(std::move(inner)) {

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <numeric>
 #include <set>
 
 #include "muster/base/random.h"
+#include "muster/data/number_source.h"
 #include "muster/data/source.h"
 #include "muster/data/test_data.h"
 #include "muster/formats/csv.h"
@@ -27,82 +27,6 @@ formats::Schema IdSchema() {
   field.type = formats::ValueType::kInt;
   return {{field}};
 }
-
-// Chunks of any sizes whose records are the numbers from 0 on; streams in pieces of three.
-class NumberSource : public RecordSource {
- public:
-  explicit NumberSource(const std::vector<int>& sizes) {
-    for (const int size : sizes) {
-      chunks_.push_back({.begin = static_cast<uint64_t>(count_),
-                         .end = static_cast<uint64_t>(count_ + size),
-                         .records = static_cast<uint64_t>(size)});
-      count_ += size;
-    }
-  }
-  void SpoilRecord(int number) { spoilt_.insert(number); }
-  int most_chunks_alive() const { return most_alive_; }
-  int count() const { return count_; }
-
-  const std::vector<std::string>& files() const override { return files_; }
-  const std::vector<ChunkInfo>& chunks() const override { return chunks_; }
-  absl::StatusOr<std::shared_ptr<const Chunk>> Read(size_t chunk) const override {
-    return Make(chunks_[chunk].begin, chunks_[chunk].end);
-  }
-  absl::StatusOr<std::unique_ptr<ChunkStream>> Stream(size_t chunk) const override {
-    return std::make_unique<Pieces>(*this, chunks_[chunk].begin, chunks_[chunk].end);
-  }
-  absl::StatusOr<std::unique_ptr<formats::RowDecoder>> NewDecoder(
-      const formats::Schema& schema) const override {
-    return formats::NewCsvDecoder(schema, {"id"});
-  }
-  absl::Status CountBad(size_t, const Chunk&) const override { return absl::OkStatus(); }
-  uint64_t bad_records() const override { return 0; }
-  uint64_t fingerprint() const override { return 1000 + count_; }
-
- private:
-  class Pieces : public ChunkStream {
-   public:
-    Pieces(const NumberSource& source, uint64_t begin, uint64_t end)
-        : source_(source), begin_(begin), end_(end) {}
-    absl::StatusOr<std::shared_ptr<const Chunk>> Next() override {
-      if (begin_ == end_) return nullptr;
-      const uint64_t begin = begin_;
-      begin_ = std::min(end_, begin_ + 3);
-      return source_.Make(begin, begin_);
-    }
-
-   private:
-    const NumberSource& source_;
-    uint64_t begin_, end_;
-  };
-
-  std::shared_ptr<const Chunk> Make(uint64_t begin, uint64_t end) const {
-    std::shared_ptr<Chunk> chunk(new Chunk, [alive = alive_](Chunk* dead) {
-      --*alive;
-      delete dead;
-    });
-    const int alive = ++*alive_;
-    for (int most = most_alive_; alive > most;) {
-      if (most_alive_.compare_exchange_weak(most, alive)) break;
-    }
-    chunk->file = "numbers";
-    chunk->bytes.reserve(16 * (end - begin));
-    for (uint64_t n = begin; n < end; ++n) {
-      const size_t at = chunk->bytes.size();
-      chunk->bytes += spoilt_.contains(static_cast<int>(n)) ? "spoilt" : StrCat(n);
-      chunk->records.emplace_back(chunk->bytes.data() + at, chunk->bytes.size() - at);
-      chunk->offsets.push_back(10 * n);
-    }
-    return chunk;
-  }
-
-  std::vector<std::string> files_ = {"numbers"};
-  std::vector<ChunkInfo> chunks_;
-  std::set<int> spoilt_;
-  int count_ = 0;
-  const std::shared_ptr<std::atomic<int>> alive_ = std::make_shared<std::atomic<int>>(0);
-  mutable std::atomic<int> most_alive_ = 0;
-};
 
 struct Batch {
   std::vector<int64_t> ids;
@@ -152,7 +76,7 @@ TEST(BatchReaderTest, WithoutShuffleRecordsComeInFileOrder) {
   const auto source = std::make_shared<NumberSource>(std::vector{5, 0, 1, 7});
   const auto batches = ReadAll(source, {.batch_size = 4, .epochs = 2});
   ASSERT_EQ(batches.size(), 8u);
-  EXPECT_EQ(batches[3].ids.size(), 1u) << "a batch does not reach into the next epoch";
+  EXPECT_EQ(batches[3].ids.size(), 1u) << "a batch must not reach into the next epoch";
   EXPECT_EQ(Ids(batches, 0), UpTo(13));
   EXPECT_EQ(Ids(batches, 1), UpTo(13));
 }
@@ -171,7 +95,7 @@ TEST(BatchReaderTest, RepeatsIndefinitely) {
   EXPECT_EQ(Drain(reader.get(), 2001)->back().epoch, 1000);
 }
 
-TEST(BatchReaderTest, ForEverWithoutABatchIsAnError) {
+TEST(BatchReaderTest, RepeatingIndefinitelyWithoutABatchIsAnError) {
   const auto source = std::make_shared<NumberSource>(std::vector{3});
   const auto reader = Open(source, {.batch_size = 4, .epochs = 0, .drop_remainder = true});
   EXPECT_THAT(Drain(reader.get()).status().message(),
@@ -192,12 +116,12 @@ TEST(BatchReaderTest, EachShuffledEpochIsAnotherPermutation) {
     std::sort(ids.begin(), ids.end());
     EXPECT_EQ(ids, UpTo(source->count()));
   }
-  EXPECT_EQ(ReadAll(source, spec), batches) << "the seed decides";
+  EXPECT_EQ(ReadAll(source, spec), batches) << "the same seed must give the same batches";
   spec.seed = 6;
   EXPECT_NE(ReadAll(source, spec), batches);
 }
 
-// With all chunks open a record stands at any place with the same probability.
+// If all chunks are open, a record stands at any place with the same probability.
 TEST(BatchReaderTest, AShuffleOfOpenChunksIsUniform) {
   const auto source = std::make_shared<NumberSource>(std::vector{5, 1, 6});
   const int seeds = 6000, count = source->count();
@@ -236,7 +160,8 @@ TEST(BatchReaderTest, ABatchOutlivesItsReader) {
   EXPECT_EQ(columns.column(0).strings[11], "11");
 }
 
-// Cut anywhere, save, print, parse and continue: the rest is the same.
+// A reader is stopped after any batch; its position is saved, printed and parsed, and a reader that
+// continues there must give the same rest.
 TEST(BatchReaderTest, ContinuesExactlyFromAnySavedPosition) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(StrCat("seed ", seed));
@@ -296,7 +221,7 @@ TEST(BatchReaderTest, PositionsOfOtherDataOrSeedAreRefused) {
   EXPECT_EQ(refused(*source, spec, strange).code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(BatchReaderTest, BadRowsAreNamedOrLeftOut) {
+TEST(BatchReaderTest, BadRowsAreReportedOrLeftOut) {
   const auto source = std::make_shared<NumberSource>(std::vector{4, 4});
   source->SpoilRecord(2);
   source->SpoilRecord(5);
@@ -304,13 +229,14 @@ TEST(BatchReaderTest, BadRowsAreNamedOrLeftOut) {
   const absl::Status status = Drain(strict.get()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "numbers: record at byte 20: column 'id': 'spoilt' is not an int");
-  EXPECT_EQ(Drain(strict.get()).status(), status) << "the error stays";
+  EXPECT_EQ(Drain(strict.get()).status(), status) << "the error must be returned again";
 
   const auto tolerant = Open(source, {.batch_size = 4, .epochs = 3, .max_bad_records = 2});
   const auto batches = Drain(tolerant.get());
   ASSERT_TRUE(batches.ok()) << batches.status();
-  EXPECT_THAT((*batches)[0].ids, ElementsAre(0, 1, 3, 4)) << "batches are filled up";
-  EXPECT_THAT(Ids(*batches, 2), ElementsAre(0, 1, 3, 4, 6, 7)) << "counted anew each epoch";
+  EXPECT_THAT((*batches)[0].ids, ElementsAre(0, 1, 3, 4)) << "batches must be filled up";
+  EXPECT_THAT(Ids(*batches, 2), ElementsAre(0, 1, 3, 4, 6, 7))
+      << "bad rows are counted anew in each epoch";
   EXPECT_THAT(ToStd(Drain(Open(source, {.max_bad_records = 1}).get()).status().message()),
               testing::EndsWith("(1 bad record before it was left out: --max-bad-records allows no "
                                 "more)"));
@@ -333,8 +259,8 @@ TEST(BatchReaderTest, RowsFoundWrongLaterAreRejected) {
             "--max-bad-records allows no more)");
 }
 
-// Reads as a caller that finds each row of `wrong` to be wrong; returns what is left of the
-// batches.
+// Reads like a caller that finds an error in each row of `wrong`; returns the remaining rows by
+// batch.
 absl::StatusOr<std::vector<Batch>> Rejecting(BatchReader* reader, const std::set<int64_t>& wrong) {
   std::vector<Batch> batches;
   formats::Columns columns(IdSchema());
@@ -360,10 +286,10 @@ TEST(BatchReaderTest, TheNextRowsTakeThePlaceOfRejectedOnes) {
   ASSERT_TRUE(batches.ok()) << batches.status();
   EXPECT_EQ(*batches,
             (std::vector<Batch>{{{0, 3, 5}, 0}, {{6, 7}, 0}, {{0, 3, 5}, 1}, {{6, 7}, 1}}));
-  EXPECT_EQ(reader->bad_rows(), 4u) << "of the last epoch";
+  EXPECT_EQ(reader->bad_rows(), 4u) << "only the last epoch counts";
 }
 
-TEST(BatchReaderTest, ABatchOfWhichNothingIsLeftIsNone) {
+TEST(BatchReaderTest, ABatchWithoutRemainingRowsIsSkipped) {
   const auto source = std::make_shared<NumberSource>(std::vector{4});
   ReaderSpec spec = {.batch_size = 2, .epochs = 2, .max_bad_records = 4};
   EXPECT_EQ(Rejecting(Open(source, spec).get(), {2, 3}).value(),
@@ -379,14 +305,14 @@ TEST(BatchReaderTest, ABatchOfWhichNothingIsLeftIsNone) {
               HasSubstr("4 records, 4 of which were left out as bad, gives no batch of 2"));
 }
 
-TEST(BatchReaderTest, NonsenseInTheSpec) {
+TEST(BatchReaderTest, SpecsOutOfRangeAreRefused) {
   const auto source = std::make_shared<NumberSource>(std::vector{3});
   EXPECT_FALSE(BatchReader::Create(source, IdSchema(), {.batch_size = 0}).ok());
   EXPECT_FALSE(BatchReader::Create(source, IdSchema(), {.open_chunks = 0}).ok());
 }
 
-// The same over real files, shuffled, with several chunks.
-TEST(BatchReaderTest, ReadsFilesAndNamesTheirLines) {
+// The same test over real files: shuffled, with several chunks.
+TEST(BatchReaderTest, ReadsFilesAndReportsTheirLines) {
   const auto files = io::NewMemoryFileSystem();
   std::string text = "filler,id\n";
   for (int i = 0; i < 6000; ++i) text += StrCat("\"", std::string(500, 'x'), "\n\",", i, "\n");

@@ -32,8 +32,10 @@ absl::Status BrokenIndex(std::string_view what) {
 absl::Status CheckIndex(const RecordIndex& index) {
   uint64_t begin = 0;
   for (const IndexedChunk& chunk : index.chunks) {
-    if (chunk.begin < begin || chunk.begin >= index.end) return BrokenIndex("chunks out of order");
-    if (chunk.records == 0 || chunk.records > index.end) return BrokenIndex("a wrong count");
+    if (chunk.begin < begin || chunk.begin >= index.end)
+      return BrokenIndex("its chunks are out of order");
+    if (chunk.records == 0 || chunk.records > index.end)
+      return BrokenIndex("a chunk has a wrong count");
     begin = chunk.begin + 1;
   }
   return absl::OkStatus();
@@ -65,7 +67,7 @@ absl::StatusOr<RecordIndex> ScanText(std::shared_ptr<const io::RandomAccessFile>
   }
 }
 
-// Returns nothing if there is no index that fits the file.
+// Returns nullopt if there is no index that fits the file.
 std::optional<RecordIndex> LoadRecordIndex(io::FileSystem& files, const std::string& path,
                                            const io::FileInfo& data, const FileRules& rules) {
   const std::string index_path = RecordIndexPath(path);
@@ -133,7 +135,7 @@ std::string SerializeRecordIndex(const RecordIndex& index) {
 
 absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes) {
   if (bytes.size() < kIndexHeadBytes + kIndexTailBytes) return BrokenIndex("cut short");
-  if (!bytes.starts_with(kIndexMagic)) return BrokenIndex("not an index");
+  if (!bytes.starts_with(kIndexMagic)) return BrokenIndex("it is not an index");
   uint32_t crc = 0, version = 0;
   ByteReader(bytes.substr(bytes.size() - kIndexTailBytes)).Read(&crc);
   bytes.remove_suffix(kIndexTailBytes);
@@ -146,20 +148,20 @@ absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes) {
   reader.Read(&format);
   reader.Read(&compression);
   if (format > kMaxFormat || compression > kMaxCompression) {
-    return BrokenIndex("an unknown format");
+    return BrokenIndex("it has an unknown format");
   }
   index.format = static_cast<FileFormat>(format);
   index.compression = static_cast<Compression>(compression);
   reader.Read(&index.delimiter);
   reader.Read(&index.rows);
-  if (index.rows > kMaxRowRules) return BrokenIndex("unknown rules of rows");
+  if (index.rows > kMaxRowRules) return BrokenIndex("it has unknown rules of rows");
   reader.Read(&index.file_size);
   reader.Read(&index.end);
   uint64_t count = 0;
   reader.Read(&count);
   if (!reader.ok() || reader.left() % kIndexChunkBytes != 0 ||
       count != reader.left() / kIndexChunkBytes) {
-    return BrokenIndex("a wrong length");
+    return BrokenIndex("it has a wrong length");
   }
   index.chunks.resize(count);
   for (IndexedChunk& chunk : index.chunks) {
@@ -199,8 +201,8 @@ absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::
   MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
   if (auto index = LoadRecordIndex(files, path, info, rules)) return *std::move(index);
   MUSTER_ASSIGN_OR_RETURN(RecordIndex index, ScanRecords(files, path, rules));
-  // A stale index of a TFRecord file is noticed when its records are read. That of a text file
-  // would not be noticed.
+  // A stale index of a TFRecord file would be noticed when its records are read; that of a text
+  // file would not.
   if (info.size <= kChunkBytes || index.format != FileFormat::kTfRecord) return index;
   const absl::StatusOr<io::FileInfo> now = files.Stat(path);
   const bool unchanged = now.ok() && now->size == info.size &&

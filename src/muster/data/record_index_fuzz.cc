@@ -1,4 +1,5 @@
-// Any bytes as a record index and as a saved position: refused, or printed again as the same.
+// Parses any bytes as a record index and as a saved position: either they are refused, or they are
+// printed as the same bytes again.
 #include <cstdio>
 #include <cstdlib>
 
@@ -15,7 +16,7 @@ void RequireSame(bool same, const char* what) {
   std::abort();
 }
 
-// Makes the checksum right, so that the code after its check is reached.
+// Corrects the checksum, so that the code after its check is reached.
 std::string WithChecksum(std::string_view bytes) {
   std::string sound(bytes);
   const uint32_t crc = MaskedCrc32c(sound);

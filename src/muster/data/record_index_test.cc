@@ -63,7 +63,7 @@ TEST(RecordIndexTest, ItsFileIsHidden) {
 class LoadOrScanTest : public testing::Test {
  protected:
   void SetUp() override { WriteText(*files_, "a.csv", "x\n1\n2\n3\n"); }
-  // An index that differs from what a scan finds, so that it is seen whether it was used.
+  // Returns an index that differs from what a scan finds, so that a test sees whether it was used.
   RecordIndex Other() {
     RecordIndex index = *ScanRecords(*files_, "a.csv", {.format = FileFormat::kCsv});
     index.chunks[0].records = 2;
@@ -86,28 +86,28 @@ TEST_F(LoadOrScanTest, AnIndexThatFitsIsUsed) {
 
 TEST_F(LoadOrScanTest, AnIndexThatDoesNotFitIsIgnored) {
   ASSERT_TRUE(WriteRecordIndex(*files_, "a.csv", Other()).ok());
-  EXPECT_EQ(Records({';'}), 3u) << "another delimiter";
-  EXPECT_EQ(Records({.quote = '\0'}), 3u) << "other quotes";
-  EXPECT_EQ(Records({.header = false}), 4u) << "no header";
+  EXPECT_EQ(Records({';'}), 3u) << "the delimiter differs";
+  EXPECT_EQ(Records({.quote = '\0'}), 3u) << "the quotes differ";
+  EXPECT_EQ(Records({.header = false}), 4u) << "there is no header";
   RecordIndex other = Other();
   ++other.file_size;
   ASSERT_TRUE(WriteRecordIndex(*files_, "a.csv", other).ok());
-  EXPECT_EQ(Records(), 3u) << "another size";
+  EXPECT_EQ(Records(), 3u) << "the size differs";
   other = Other();
   other.format = FileFormat::kTfRecord;
   ASSERT_TRUE(WriteRecordIndex(*files_, "a.csv", other).ok());
-  EXPECT_EQ(Records(), 3u) << "another format";
+  EXPECT_EQ(Records(), 3u) << "the format differs";
   WriteText(*files_, ".a.csv.index", "garbage");
   EXPECT_EQ(Records(), 3u) << "broken";
 }
 
-// Files that are worth an index.
+// Files that are large enough for an index.
 class IndexOnceTest : public testing::Test {
  protected:
   void SetUp() override {
     WriteTfRecords(*files_, "a", std::vector<std::string>(3000, std::string(1000, 'r')));
   }
-  // How many reads of files it takes to open the index.
+  // Returns how many reads of files it takes to open the index.
   int64_t ReadsToOpen(io::FaultFileSystem& files) {
     const int64_t before = files.count(io::FileOperation::kRead);
     const auto index = LoadOrScanRecords(files, "a", FileRules());
@@ -121,14 +121,14 @@ class IndexOnceTest : public testing::Test {
   const std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
 };
 
-TEST_F(IndexOnceTest, TheFirstOpenerWritesIt) {
+TEST_F(IndexOnceTest, TheFirstOpenerWritesTheIndex) {
   io::FaultFileSystem counted(*files_);
   EXPECT_GT(ReadsToOpen(counted), 1);
   EXPECT_THAT(Names(), testing::ElementsAre(".a.index", "a"));
-  EXPECT_EQ(ReadsToOpen(counted), 1) << "the index alone";
+  EXPECT_EQ(ReadsToOpen(counted), 1) << "only the index must be read";
 }
 
-TEST_F(IndexOnceTest, WhereWritingIsNotAllowedEachScans) {
+TEST_F(IndexOnceTest, WhereWritingIsNotAllowedEachOpenerScans) {
   io::FaultFileSystem counted(*files_);
   for (int opener = 0; opener < 2; ++opener) {
     counted.FailNth(io::FileOperation::kCreate, 1, absl::PermissionDeniedError("read-only"));
@@ -136,10 +136,10 @@ TEST_F(IndexOnceTest, WhereWritingIsNotAllowedEachScans) {
   }
   counted.FailNth(io::FileOperation::kRename, 1, absl::UnavailableError("away"));
   EXPECT_GT(ReadsToOpen(counted), 1);
-  EXPECT_THAT(Names(), testing::ElementsAre("a")) << "nothing is left half written";
+  EXPECT_THAT(Names(), testing::ElementsAre("a")) << "nothing must be left half written";
 }
 
-TEST_F(IndexOnceTest, AFileThatChangesWhileItIsScannedGetsNone) {
+TEST_F(IndexOnceTest, AFileThatChangesDuringItsScanGetsNoIndex) {
   io::FaultFileSystem changing(*files_);
   changing.StallNth(io::FileOperation::kRead, 2, [&] {
     WriteTfRecords(*files_, "a", std::vector<std::string>(3000, std::string(1000, 's')));
@@ -148,7 +148,7 @@ TEST_F(IndexOnceTest, AFileThatChangesWhileItIsScannedGetsNone) {
   EXPECT_THAT(Names(), testing::ElementsAre("a"));
 }
 
-TEST_F(IndexOnceTest, ASmallFileGetsNone) {
+TEST_F(IndexOnceTest, ASmallFileGetsNoIndex) {
   WriteTfRecords(*files_, "a", {"one", "two"});
   io::FaultFileSystem counted(*files_);
   ReadsToOpen(counted);

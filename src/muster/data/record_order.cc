@@ -50,14 +50,14 @@ class FileOrder : public RecordOrder {
     const uint64_t wanted = start.open[0].consumed;
     while (consumed_ < wanted) {
       MUSTER_RETURN_IF_ERROR(NextPiece());
-      if (piece_ == nullptr) return DoesNotFit("a chunk has fewer records");
+      if (piece_ == nullptr) return DoesNotFit("a chunk of the data has fewer records");
       next_ = static_cast<uint32_t>(std::min<uint64_t>(wanted - consumed_, piece_->records.size()));
       consumed_ += next_;
     }
     return absl::OkStatus();
   }
 
-  absl::Status Take(size_t count, std::vector<Pick>* picks,
+  absl::Status Next(size_t count, std::vector<Pick>* picks,
                     std::vector<std::shared_ptr<const Chunk>>* held) override {
     while (count > 0) {
       if (piece_ == nullptr || next_ == piece_->records.size()) {
@@ -102,10 +102,10 @@ class FileOrder : public RecordOrder {
 
   ReadAhead& chunks_;
   size_t chunk_ = 0;
-  std::unique_ptr<ChunkStream> stream_;  // of chunk_, when it has begun
+  std::unique_ptr<ChunkStream> stream_;  // the stream of chunk_, once it has begun
   std::shared_ptr<const Chunk> piece_;
-  uint32_t next_ = 0;      // in piece_
-  uint64_t consumed_ = 0;  // of chunk_
+  uint32_t next_ = 0;      // index in piece_
+  uint64_t consumed_ = 0;  // records of chunk_
   uint64_t emitted_ = 0;
 };
 
@@ -123,12 +123,13 @@ class ShuffledOrder : public RecordOrder {
   }
 
   absl::Status Restore(const Position& start) {
-    if (start.next_ordinal > chunks_.order().size()) return DoesNotFit("it has fewer chunks");
+    if (start.next_ordinal > chunks_.order().size()) return DoesNotFit("the data has fewer chunks");
     for (const Position::Cursor& cursor : start.open) {
-      if (cursor.ordinal >= start.next_ordinal) return DoesNotFit("it has fewer chunks");
+      if (cursor.ordinal >= start.next_ordinal) return DoesNotFit("the data has fewer chunks");
       MUSTER_RETURN_IF_ERROR(Open(cursor.ordinal, chunks_.ReadAlone(cursor.ordinal)));
       Cursor& opened = open_.back();
-      if (cursor.consumed >= opened.order.size()) return DoesNotFit("a chunk has fewer records");
+      if (cursor.consumed >= opened.order.size())
+        return DoesNotFit("a chunk of the data has fewer records");
       opened.consumed = static_cast<uint32_t>(cursor.consumed);
       lefts_.back() -= cursor.consumed;
       left_ -= cursor.consumed;
@@ -139,7 +140,7 @@ class ShuffledOrder : public RecordOrder {
     return absl::OkStatus();
   }
 
-  absl::Status Take(size_t count, std::vector<Pick>* picks,
+  absl::Status Next(size_t count, std::vector<Pick>* picks,
                     std::vector<std::shared_ptr<const Chunk>>* held) override {
     while (count > 0) {
       while (open_.size() < open_chunks_ && next_ordinal_ < chunks_.order().size()) {
@@ -169,7 +170,7 @@ class ShuffledOrder : public RecordOrder {
   struct Cursor {
     uint32_t ordinal;
     uint32_t consumed = 0;
-    bool touched = false;  // since Take() began
+    bool touched = false;  // whether it was used since Next() began
     std::vector<uint32_t> order;
     std::shared_ptr<const Chunk> chunk;
   };
@@ -197,12 +198,12 @@ class ShuffledOrder : public RecordOrder {
     lefts_.erase(lefts_.begin() + static_cast<ptrdiff_t>(cursor));
   }
 
-  // Draws until `count` records are drawn or a chunk is used up, which it then closes. Returns the
+  // Draws until `count` records are drawn or a chunk is used up, which is then closed. Returns the
   // number of records.
   size_t Draw(size_t count, std::vector<Pick>* picks,
               std::vector<std::shared_ptr<const Chunk>>* held) {
     for (size_t drawn = 1;; ++drawn) {
-      // Uniform in [0, left_), but for a bias below left_ / 2^64.
+      // Uniform in [0, left_), with a bias below left_ / 2^64.
       auto place =
           static_cast<uint64_t>(static_cast<unsigned __int128>(draws_.Next64()) * left_ >> 64);
       size_t k = 0;
@@ -225,9 +226,9 @@ class ShuffledOrder : public RecordOrder {
   const uint64_t seed_;
   const int64_t epoch_;
   const size_t open_chunks_;
-  RandomStream draws_;  // two words a record
+  RandomStream draws_;  // two words per record
   std::vector<Cursor> open_;
-  std::vector<uint64_t> lefts_;  // of each in open_: records not yet taken
+  std::vector<uint64_t> lefts_;  // by index in open_: the number of records that remain
   uint64_t left_ = 0;            // their sum
   uint32_t next_ordinal_ = 0;
   uint64_t emitted_ = 0;

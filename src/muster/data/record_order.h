@@ -1,4 +1,4 @@
-// RecordOrder: the order of an epoch's records. Implementations: file order, and the chunked
+// RecordOrder: the order of an epoch's records. The implementations are file order and the chunked
 // shuffle (docs/data.md).
 #pragma once
 
@@ -18,20 +18,20 @@ struct Pick {
   uint32_t record;
 };
 
-// One epoch. One owner thread.
+// The order of one epoch. One owner thread.
 class RecordOrder {
  public:
   virtual ~RecordOrder() = default;
   // Appends up to `count` next records to *picks, and the objects that keep them in memory to
-  // *held; appends none only at the end of the epoch.
-  virtual absl::Status Take(size_t count, std::vector<Pick>* picks,
+  // *held. Appends none only at the end of the epoch.
+  virtual absl::Status Next(size_t count, std::vector<Pick>* picks,
                             std::vector<std::shared_ptr<const Chunk>>* held) = 0;
   // Sets emitted, next_ordinal and open.
   virtual void Save(Position* position) const = 0;
 };
 
-// `start` is null for the epoch's beginning. Both begin an epoch of `chunks`, which reads `source`,
-// and keep a reference to it.
+// Begin an epoch of `chunks`, which reads `source`; both must outlive the result. `start` is null
+// at the beginning of the epoch.
 absl::StatusOr<std::unique_ptr<RecordOrder>> NewFileOrder(const RecordSource& source,
                                                           const Position* start, ReadAhead& chunks);
 absl::StatusOr<std::unique_ptr<RecordOrder>> NewShuffledOrder(const RecordSource& source,

@@ -1,4 +1,4 @@
-// What every RecordSource and its SourceSet must do: the test suite of all implementations.
+// The conformance suite of RecordSource and SourceSet, for all implementations.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,20 +12,20 @@
 
 namespace muster::data {
 
-// How an implementation's files or partitions are written.
+// How the files or partitions of an implementation are written.
 class SourceFormat {
  public:
   virtual ~SourceFormat() = default;
   virtual std::string name() const = 0;
   virtual std::string extension() const = 0;
-  // Prepares to write for a test: nothing that was written before remains. An implementation for
-  // data that is not in files returns its scheme, with which its patterns begin.
+  // Prepares for a test: nothing that was written before remains. An implementation for data that
+  // is not in files returns its scheme, with which its patterns begin.
   virtual SourceSchemes Begin() { return {}; }
   // Whether chunks have exactly as many records as they announce; else at most as many.
   virtual bool exact() const { return true; }
-  // The bytes of a record with a given number, about `size` long.
+  // Returns the bytes of record number `number`, about `size` long.
   virtual std::string Record(uint64_t number, size_t size) const = 0;
-  // Replaces what `path` had: "data/NAME" and the extension.
+  // Replaces the contents of `path`, which is "data/NAME" and the extension.
   virtual void Write(io::FileSystem& files, const std::string& path,
                      const std::vector<std::string>& records) const = 0;
   virtual bool compressed() const = 0;
@@ -33,12 +33,13 @@ class SourceFormat {
 
 class RecordSourceConformance : public testing::TestWithParam<std::shared_ptr<SourceFormat>> {
  protected:
-  // Three files data/a, b, c of several chunks (the second has one record), 7,001 records in total.
+  // Writes three files data/a, b, c of several chunks (the second has one record), with 7,001
+  // records in total.
   void SetUp() override;
-  // The spec of the files with these paths, or of all files if no path is given.
+  // Returns the spec of the files with these paths, or of all files if there are no paths.
   SourceSpec Spec(Shard shard = {}, const std::vector<std::string>& paths = {}) const;
   std::unique_ptr<RecordSource> Open(Shard shard = {}, const std::vector<std::string>& paths = {});
-  // The records of the source, chunk after chunk.
+  // Returns the records of the source, chunk after chunk.
   std::vector<std::string> All(const RecordSource& source) const;
 
   const SourceFormat& format() const { return *GetParam(); }
@@ -50,7 +51,7 @@ class RecordSourceConformance : public testing::TestWithParam<std::shared_ptr<So
   std::vector<std::string> all_;
 };
 
-// The tests that only files must pass.
+// Tests that only files must pass.
 class FileSourceConformance : public RecordSourceConformance {};
 
 }  // namespace muster::data

@@ -8,7 +8,7 @@
 namespace muster::data {
 namespace {
 
-// Returns the table's set for a pattern; null if the pattern names files.
+// Returns the set for a pattern's scheme; null if the pattern names files.
 std::shared_ptr<const SourceSet> FindSet(const SourceSchemes& schemes, std::string_view pattern) {
   const auto found = schemes.find(io::PathScheme(pattern));
   return found == schemes.end() ? nullptr : found->second;

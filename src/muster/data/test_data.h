@@ -1,4 +1,4 @@
-// Files for the tests of this layer.
+// Makes files for the tests of this layer.
 #pragma once
 
 #include <functional>
@@ -14,15 +14,15 @@ namespace muster::data {
 
 void WriteText(io::FileSystem& files, const std::string& path, const std::string& text);
 
-// `damage` may change the frames before they are compressed.
+// `damage`, if given, changes the frames before they are compressed.
 void WriteTfRecords(io::FileSystem& files, const std::string& path,
                     const std::vector<std::string>& records,
                     formats::Compression compression = formats::Compression::kNone,
                     const std::function<void(std::string* frames)>& damage = {});
 
-// TFRecord, CSV and JSON lines, plain and compressed.
+// Returns TFRecord, CSV and JSON lines, plain and compressed.
 std::vector<std::shared_ptr<SourceFormat>> FileSourceFormats();
-// The formats of FileSourceFormats() and an in-memory log.
+// Returns the formats of FileSourceFormats() and an in-memory log.
 std::vector<std::shared_ptr<SourceFormat>> AllSourceFormats();
 
 }  // namespace muster::data

@@ -10,7 +10,7 @@
 namespace muster::data {
 namespace {
 
-// The size of the pieces in which a compressed file is read.
+// Reads a compressed file in pieces.
 class TextPieces : public ChunkStream {
  public:
   using NewPiece = std::function<std::shared_ptr<Chunk>()>;
@@ -51,14 +51,14 @@ class TextPieces : public ChunkStream {
 
  private:
   const std::unique_ptr<formats::CsvRowReader> reader_;
-  const uint64_t end_, first_;  // rows of the file
+  const uint64_t end_, first_;  // the rows of the file to read
   const uint64_t piece_bytes_;
   const NewPiece new_piece_;
   uint64_t row_ = 0;
   std::vector<size_t> sizes_;
 };
 
-// Reads rows of text: CSV, or one JSON object a line.
+// Reads rows of text: CSV, or one JSON object per line.
 class TextSource : public FileSource {
  public:
   TextSource(io::FileSystem& file_system, const FileRules& rules,
@@ -70,7 +70,7 @@ class TextSource : public FileSource {
         given_names_(spec.format.columns),
         may_lack_(spec.may_lack) {}
 
-  // Finds the columns of each file. Files without headers all have the columns of the first file.
+  // Finds the columns of each file. Files without a header all have the columns of the first file.
   absl::Status FindColumns() {
     layout_of_file_.assign(files().size(), 0);
     if (format_ == FileFormat::kJsonLines) return absl::OkStatus();
@@ -107,7 +107,7 @@ class TextSource : public FileSource {
       size_t size = scanner.Find(rest);
       if (size == formats::CsvRowScanner::kMore) {
         if (scanner.in_quotes()) return Fewer(*piece, info);
-        size = rest.size();  // the file's last row, without a line end
+        size = rest.size();  // the file's last row, which has no line end
       }
       const std::string_view text = formats::StripLineEnd(rest.substr(0, size));
       if (!text.empty() && row++ >= info.first_record) {
@@ -146,7 +146,7 @@ class TextSource : public FileSource {
     return layout_of_file_[static_cast<size_t>(chunks()[chunk].file)];
   }
 
-  // The same columns in another order count as another layout.
+  // The same columns in another order have a separate layout.
   absl::Status AddLayout(size_t file, const std::vector<std::string>& names) {
     const auto known = std::ranges::find(names_, names);
     layout_of_file_[file] = static_cast<int>(known - names_.begin());
@@ -155,7 +155,7 @@ class TextSource : public FileSource {
       const std::string other = formats::DescribeOtherColumns(names_.front(), names);
       if (!other.empty()) {
         return absl::InvalidArgumentError(
-            StrCat(files()[file], ": its header is not that of ", files()[0], ": ", other));
+            StrCat(files()[file], ": its header differs from that of ", files()[0], ": ", other));
       }
     }
     names_.push_back(names);
@@ -166,7 +166,7 @@ class TextSource : public FileSource {
   const formats::CsvOptions options_;
   const std::vector<std::string> given_names_;
   const std::vector<std::string> may_lack_;
-  std::vector<std::vector<std::string>> names_;  // of columns, by layout
+  std::vector<std::vector<std::string>> names_;  // names of columns, by layout
   std::vector<int> layout_of_file_;
 };
 

@@ -12,8 +12,7 @@ std::string AtByte(const Chunk& piece, uint64_t offset) {
   return StrCat(piece.file, ": record at byte ", offset);
 }
 
-// The size of the pieces in which a compressed file is read. A piece has the bytes of its records,
-// without frames.
+// Reads a compressed file in pieces. A piece has the bytes of its records, without frames.
 class TfRecordPieces : public ChunkStream {
  public:
   using NewPiece = std::function<std::shared_ptr<Chunk>()>;
@@ -71,7 +70,7 @@ class TfRecordPieces : public ChunkStream {
   }
 
   const std::unique_ptr<formats::TfRecordReader> reader_;
-  const uint64_t end_, first_;  // records of the file
+  const uint64_t end_, first_;  // the records of the file to read
   const uint64_t piece_bytes_;
   const NewPiece new_piece_;
   const uint64_t max_bad_;
@@ -137,12 +136,12 @@ class TfRecordSource : public FileSource {
   }
 
  private:
-  // An index that is newer than a file of the same size is taken to be this file's index.
+  // An index that is newer than a file and has its size is assumed to belong to the file.
   static absl::Status WrongIndex(const absl::Status& why) {
     return absl::Status(
         why.code(), StrCat(why.message(),
                            "; if the file was replaced by one of the same size and `muster records "
-                           "verify` finds it sound, `muster records index` makes its index anew"));
+                           "verify` finds it sound, `muster records index` makes a new index"));
   }
 
   static absl::Status Fewer(const Chunk& piece, const ChunkInfo& info) {

@@ -6,15 +6,14 @@
 namespace muster::engine {
 namespace {
 
-// A table of up to this many rows is numbered in memory, at 4 bytes a row.
+// A table of up to this many rows is numbered by an array with 4 bytes a row.
 constexpr int64_t kMostNumbers = int64_t{1} << 22;
 
 }  // namespace
 
 void DistinctRowsFinder::Find(std::span<const int32_t> ids, int64_t bound, DistinctRows* out) {
   out->positions.resize(ids.size());
-  // The memory has one place more than needed: FindByNumber writes before it knows whether the id
-  // is new.
+  // One entry more than needed: FindByNumber writes an id before it knows whether the id is new.
   out->rows.resize(ids.size() + 1);
   if (bound <= kMostNumbers) {
     FindByNumber(ids, bound, out);
@@ -34,7 +33,7 @@ void DistinctRowsFinder::FindByNumber(std::span<const int32_t> ids, int64_t boun
       positions[i] = -1;
       continue;
     }
-    rows[pass.count()] = id;  // written over where it is not new
+    rows[pass.count()] = id;  // overwritten by the next id if this one is not new
     positions[i] = static_cast<int32_t>(pass.GetNumber(id));
   }
   out->rows.resize(pass.count());

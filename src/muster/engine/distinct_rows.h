@@ -1,4 +1,4 @@
-// Which rows of a table a batch touches.
+// Finds which rows of a table a batch reads.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace muster::engine {
 // same list share it.
 struct DistinctRows {
   std::vector<int32_t> rows;       // in order of first appearance
-  std::vector<int32_t> positions;  // for each entry its place in `rows`; -1 for no id
+  std::vector<int32_t> positions;  // by entry of the list: its index in `rows`; -1: no id
 };
 
 // Finds the distinct rows. Keeps memory between calls; one owner thread.
@@ -27,11 +27,11 @@ class DistinctRowsFinder {
   void FindByHash(std::span<const int32_t> ids, DistinctRows* out);
 
   math::RowNumbers numbers_;   // for small tables
-  std::vector<int32_t> hash_;  // for large tables: an open hash table of places + 1
+  std::vector<int32_t> hash_;  // for large tables: an open hash table of indices in `rows`, + 1
 };
 
-// Returns the first entry that is neither -1 nor in [0, bound), which makes an INVALID_ARGUMENT
-// error; -1 if there is none.
+// Returns the index of the first entry that is neither -1 nor in [0, bound), for which the caller
+// returns INVALID_ARGUMENT; -1 if there is none.
 int64_t FindBadId(std::span<const int32_t> ids, int64_t bound);
 
 }  // namespace muster::engine

@@ -26,7 +26,7 @@ TEST(DistinctRowsTest, OrderOfFirstAppearance) {
   }
 }
 
-// What earlier calls left behind must not show: one finder over many lists of many tables.
+// One finder over many lists of many tables: what earlier calls left in its memory must not show.
 TEST(DistinctRowsTest, RandomListsAgreeWithAMap) {
   RandomStream random(20250105, RandomPurpose::kSampleData, 3);
   DistinctRowsFinder finder;
@@ -55,7 +55,7 @@ TEST(DistinctRowsTest, RandomListsAgreeWithAMap) {
   }
 }
 
-TEST(FindBadIdTest, NamesTheFirst) {
+TEST(FindBadIdTest, ReturnsTheFirst) {
   EXPECT_EQ(FindBadId(std::vector<int32_t>{0, -1, 4}, 5), -1);
   EXPECT_EQ(FindBadId(std::vector<int32_t>{0, 5, 6}, 5), 1);
   EXPECT_EQ(FindBadId(std::vector<int32_t>{0, 1, -2}, 5), 2);

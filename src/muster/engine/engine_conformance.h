@@ -1,4 +1,4 @@
-// What every Engine must do: engine.h as tests. The test of an implementation says
+// The conformance suite of Engine: engine.h as tests. The test of an implementation contains
 //   INSTANTIATE_TEST_SUITE_P(Mine, EngineConformance, testing::Values(EngineMember{...}),
 //                            EngineMemberName);
 // Include it in one source file of a test program. Tests of a step's gradients are in
@@ -23,26 +23,28 @@
 
 namespace muster::engine {
 
-// A model, and what the tests must know of it to compute the right results. Its weights are
+// A model, and what the tests must know about it to compute the right results. Its weights are
 // normally distributed numbers; tables have the sizes of variables().
 struct EngineMember {
   std::string name;
   std::function<absl::StatusOr<std::unique_ptr<Engine>>()> make;
-  // Some rows with labels, the first two with different predictions; some ids of a table occur more
-  // than once. Without id lists where the engine finds them.
+  // Makes a batch of some rows with labels, the first two with different predictions; some ids of a
+  // table occur more than once. Has no id lists if the engine finds them (finds_ids).
   std::function<features::FeatureBatch()> batch;
   bool is_random = false;  // dropout
   enum class BatchNorm { kNone, kOwnRows, kSynchronized } batch_norm = BatchNorm::kNone;
   bool gives_squares = false;
-  bool is_mean = true;       // the loss is a mean over rows, so that a denominator counts
-  bool is_separable = true;  // by replicas: it is not divided by something else, such as a mask
-  // Its loss_sum is the whole loss of the batch, as Keras's evaluate computes it, times its rows;
+  bool is_mean = true;  // the loss is a mean over rows, so the denominator matters
+  // replicas can add up losses: the sum is not divided by something else, such as a mask
+  bool is_separable = true;
+  // loss_sum is the whole loss of the batch, as Keras's evaluate computes it, times its rows;
   // otherwise it is the sum over rows of the loss without regularisation.
   bool evaluates_as_keras = false;
-  // A NaN weight need not show in the loss: TensorFlow's product with relu turns it into 0.
+  // A NaN weight may not show in the loss: TensorFlow's product with relu turns it into 0.
   bool hides_nan = false;
-  double precision = 1e-5;   // of its results, relative to the largest of a variable
-  size_t input_columns = 0;  // the number of inputs, which come first in the batch's `raw`
+  double precision = 1e-5;  // of the results, relative to the largest value of a variable
+  // the number of inputs, which come before the labels in the batch's `raw`
+  size_t input_columns = 0;
 };
 
 inline std::string EngineMemberName(const testing::TestParamInfo<EngineMember>& member) {
@@ -51,7 +53,7 @@ inline std::string EngineMemberName(const testing::TestParamInfo<EngineMember>& 
 
 inline void PrintTo(const EngineMember& member, std::ostream* out) { *out << member.name; }
 
-// One engine of a member serves all tests, one after the other: no test may leave it damaged.
+// All tests use the same engine of a member, one after the other: no test may leave it damaged.
 class EngineConformance : public testing::TestWithParam<EngineMember> {
  protected:
   static void TearDownTestSuite() { Engines().clear(); }
@@ -93,7 +95,7 @@ class EngineConformance : public testing::TestWithParam<EngineMember> {
     return GetStep(*engine_, weights_->views(), batch, context);
   }
   Forward Predict(const features::FeatureBatch& batch) {
-    // It has old contents, which must not stay.
+    // The old contents must be gone after the call.
     Forward out{.logits = {1, 2, 3}, .loss_sum = 4, .predictions = {{}}, .metric_states = {{1}}};
     const absl::Status status = engine_->Predict(weights_->views(), batch, &out);
     EXPECT_TRUE(status.ok()) << status;
@@ -116,7 +118,7 @@ class EngineConformance : public testing::TestWithParam<EngineMember> {
     EXPECT_EQ(got.given.squares, want.given.squares);
     EXPECT_EQ(got.given.statistics, want.given.statistics);
   }
-  // Compares each number within the member's precision of the largest.
+  // Expects that numbers differ by less than the member's precision times the largest one.
   template <typename T>
   static void ExpectNear(const std::string& name, const std::vector<T>& got,
                          const std::vector<T>& want) {
@@ -149,8 +151,8 @@ class EngineConformance : public testing::TestWithParam<EngineMember> {
   bool IsTable(size_t variable) const {
     return engine_->variables()[variable].kind == VariableKind::kTable;
   }
-  // A group number for each variable: tables that share lists, directly or through other tables,
-  // have the same number; -1 for variables that are not tables.
+  // Returns a group number for each variable: tables that share lists, directly or through other
+  // tables, have the same number; variables that are not tables have -1.
   std::vector<int> GroupsOfTables() const {
     std::vector<int> groups(engine_->variables().size(), -1);
     for (const TableUse& use : engine_->table_uses()) groups[Index(use.variable)] = use.variable;
@@ -176,8 +178,8 @@ class EngineConformance : public testing::TestWithParam<EngineMember> {
       return rows[Index(group_of[variable])][Index(row)];
     }
   };
-  // `apart`: each appearance of an id has a row of its own, in order of appearance. Otherwise each
-  // id has one row, the greatest id first, after one row that no id names.
+  // `apart`: each appearance of an id has its own row, in order of appearance. Otherwise each id
+  // has one row, the greatest id first, after one row that no id names.
   Blocks GetBlocks(const features::FeatureBatch& found, bool apart) {
     Blocks blocks{found, GroupsOfTables(), {}, {}, weights_->mutable_views()};
     blocks.rows.resize(blocks.views.size());
@@ -232,7 +234,7 @@ class EngineConformance : public testing::TestWithParam<EngineMember> {
   }
 };
 
-TEST_P(EngineConformance, SaysWhatItsVariablesAre) {
+TEST_P(EngineConformance, DescribesItsVariables) {
   std::set<std::string> names;
   std::set<int> used;
   for (const TableUse& use : engine_->table_uses()) {
@@ -246,7 +248,7 @@ TEST_P(EngineConformance, SaysWhatItsVariablesAre) {
   for (size_t i = 0; i < engine_->variables().size(); ++i) {
     const VariableSpec& spec = engine_->variables()[i];
     EXPECT_FALSE(spec.name.empty());
-    EXPECT_TRUE(names.insert(spec.name).second) << spec.name << " twice";
+    EXPECT_TRUE(names.insert(spec.name).second) << spec.name << " is there twice";
     for (const int64_t size : spec.shape) EXPECT_GE(size, 0) << spec.name;
     EXPECT_TRUE(spec.elements() > 0 || spec.growth) << spec.name;
     EXPECT_GE(spec.momentum, 0) << spec.name;
@@ -258,17 +260,17 @@ TEST_P(EngineConformance, SaysWhatItsVariablesAre) {
   EXPECT_GT(trained, 0);
   const VariableSpec* const before = engine_->variables().data();
   Step(batch_);
-  EXPECT_EQ(engine_->variables().data(), before) << "they are referred to";
+  EXPECT_EQ(engine_->variables().data(), before) << "callers keep references to them";
 }
 
-TEST_P(EngineConformance, SaysWhatItsLayersAre) {
+TEST_P(EngineConformance, DescribesItsLayers) {
   const std::span<const LayerInfo> layers = engine_->layers();
   for (size_t i = 0; i < layers.size(); ++i) {
     EXPECT_FALSE(layers[i].name.empty()) << i;
     EXPECT_FALSE(layers[i].op.empty()) << layers[i].name;
     for (const int read : layers[i].layers) {
       EXPECT_GE(read, 0) << layers[i].name;
-      EXPECT_LT(read, static_cast<int>(i)) << layers[i].name << " reads a later one";
+      EXPECT_LT(read, static_cast<int>(i)) << layers[i].name << " reads a later layer";
     }
     for (const int variable : layers[i].variables) {
       EXPECT_LT(Index(variable), engine_->variables().size()) << layers[i].name;
@@ -295,11 +297,11 @@ TEST_P(EngineConformance, FindsTheIdsThatItsTablesAreReadBy) {
 
 TEST_P(EngineConformance, PredictsTheSameEachTime) {
   const Forward first = Predict(batch_);
-  if (engine_->logits_dimension() > 0) {  // otherwise of any length
+  if (engine_->logits_dimension() > 0) {  // otherwise predictions may have any length
     EXPECT_EQ(first.logits.size(), Index(batch_.rows) * Index(engine_->logits_dimension()));
   }
   EXPECT_TRUE(std::isfinite(first.loss_sum));
-  // Whatever calls come between.
+  // Other calls in between must not matter.
   for (const int64_t step : {0, 1}) {
     Step(batch_, {.step = step});
     Predict(GetRows(batch_, 1, 3));
@@ -328,7 +330,7 @@ TEST_P(EngineConformance, PredictsEachRowByItself) {
     different.insert(one.logits);
     loss_sum += one.loss_sum;
   }
-  EXPECT_GT(different.size(), 1u) << "all rows are predicted alike, nothing was tested";
+  EXPECT_GT(different.size(), 1u) << "all rows have the same prediction, so nothing was tested";
   const bool adds_up = GetParam().is_mean || !GetParam().evaluates_as_keras;
   if (GetParam().is_separable && adds_up) {
     ExpectNear<double>("loss_sum", {all.loss_sum}, {loss_sum});
@@ -348,7 +350,7 @@ TEST_P(EngineConformance, PredictsWithoutLabels) {
   ExpectNear("logits", without.logits, with.logits);
 }
 
-TEST_P(EngineConformance, PredictsWhatItIsTrainedOnWhereNothingDiffers) {
+TEST_P(EngineConformance, PredictsWithTheTrainingLossWhereBothAreDefinedAlike) {
   if (GetParam().is_random || GetParam().batch_norm != EngineMember::BatchNorm::kNone) return;
   const bool as_keras = GetParam().evaluates_as_keras;
   const double rows = GetParam().is_mean || as_keras ? batch_.rows : 1;

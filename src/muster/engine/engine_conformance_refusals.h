@@ -1,4 +1,4 @@
-// Part of engine_conformance.h: what an engine refuses, and that it works as before afterwards.
+// Part of engine_conformance.h: what an engine refuses, and that it works as before after an error.
 #pragma once
 
 #include <climits>
@@ -52,7 +52,7 @@ TEST_P(EngineConformance, RefusesBatchesThatDoNotFit) {
   ExpectRefused(batch, "no columns");
   batch = batch_;
   batch.labels.clear();
-  if (!batch.raw.empty()) batch.raw.pop_back();  // the last of its labels or weights
+  if (!batch.raw.empty()) batch.raw.pop_back();  // the last label or weight
   ExpectRefused(batch, "no labels", /*by_predict=*/false);
   for (size_t i = 0; i < batch_.raw.size(); ++i) {
     batch = batch_;
@@ -84,7 +84,7 @@ TEST_P(EngineConformance, RefusesIdsThatDoNotFit) {
     ExpectRefused(batch, StrCat("an id too few", of));
     batch = found;
     batch.id_lists.resize(Index(use.id_list));
-    // Without any id lists the engine finds them.
+    // If the batch has no id lists at all, the engine finds them.
     if (use.id_list > 0 || !engine_->finds_ids()) ExpectRefused(batch, StrCat("no such list", of));
     // A block of a table bounds its ids as the table does.
     std::vector<VariableView> views = weights_->mutable_views();
@@ -95,7 +95,7 @@ TEST_P(EngineConformance, RefusesIdsThatDoNotFit) {
   }
 }
 
-// Not refused: the trainer learns of it by the loss.
+// A loss that is no number is not refused: the trainer sees it in the result.
 TEST_P(EngineConformance, GivesNoGradientsOfALossThatIsNoNumber) {
   for (size_t i = 0; i < engine_->variables().size(); ++i) {
     const VariableSpec& spec = engine_->variables()[i];

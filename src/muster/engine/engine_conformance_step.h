@@ -18,14 +18,14 @@ class CheckingSink final : public GradientSink {
       : specs_(engine.variables()), views_(views), with_squares_(with_squares) {}
   bool WantsSquares(int) const override { return with_squares_; }
   void Dense(int variable, std::span<const float> gradient) override {
-    const VariableSpec* const spec = Take(variable);
+    const VariableSpec* const spec = Record(variable);
     if (spec == nullptr) return;
     EXPECT_NE(spec->kind, VariableKind::kState) << spec->name;
     EXPECT_EQ(std::ssize(gradient), spec->elements()) << spec->name;
     CheckFinite(*spec, gradient);
   }
   void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override {
-    const VariableSpec* const spec = Take(variable);
+    const VariableSpec* const spec = Record(variable);
     if (spec == nullptr) return;
     EXPECT_EQ(spec->kind, VariableKind::kTable) << spec->name;
     const VariableView& view = views_[static_cast<size_t>(variable)];
@@ -33,11 +33,11 @@ class CheckingSink final : public GradientSink {
         << spec->name;
     EXPECT_THAT(rows, testing::Each(testing::AllOf(testing::Ge(0), testing::Lt(view.rows))));
     EXPECT_EQ(std::set<int32_t>(rows.begin(), rows.end()).size(), rows.size())
-        << spec->name << ": rows come twice";
+        << spec->name << ": a row is given twice";
     CheckFinite(*spec, gradient);
   }
   void Statistic(int variable, std::span<const float> value) override {
-    const VariableSpec* const spec = Take(variable);
+    const VariableSpec* const spec = Record(variable);
     if (spec == nullptr) return;
     EXPECT_EQ(spec->kind, VariableKind::kState) << spec->name;
     EXPECT_EQ(std::ssize(value), spec->elements()) << spec->name;
@@ -47,7 +47,7 @@ class CheckingSink final : public GradientSink {
   std::vector<int> order;
 
  private:
-  const VariableSpec* Take(int variable) {
+  const VariableSpec* Record(int variable) {
     order.push_back(variable);
     const bool there = variable >= 0 && static_cast<size_t>(variable) < specs_.size();
     EXPECT_TRUE(there) << variable;
@@ -81,7 +81,7 @@ TEST_P(EngineConformance, GivesEachVariableOnceInTheSameOrder) {
   EXPECT_EQ(std::set<int>(order.begin(), order.end()).size(), order.size());
 }
 
-// A sink may update at once: its changes to a variable do not affect the rest of the step.
+// A sink may update a variable at once: that must not affect the rest of the step.
 TEST_P(EngineConformance, DoesNotReadVariablesWhoseGradientItGave) {
   class Spoiler final : public GradientSink {
    public:
@@ -116,7 +116,7 @@ TEST_P(EngineConformance, IsAFunctionOfWeightsBatchSeedStepAndReplica) {
   ASSERT_NE(other, nullptr);
   const Outcome first = GetStep(*other, weights_->views(), batch_, context);
   ASSERT_FALSE(first.given.order.empty());
-  // Whatever was computed before, with batches of any size.
+  // The result must not depend on what was computed before, with batches of any size.
   for (const int rows : {4, 1, 3}) {
     Step(GetRows(batch_, 0, rows), {.seed = 8, .step = 2});
     ExpectSame(Step(batch_, context), first);
@@ -133,8 +133,8 @@ TEST_P(EngineConformance, IsAFunctionOfWeightsBatchSeedStepAndReplica) {
   }
 }
 
-// The derivative of the loss along a direction, taken by differences, is the projection of the
-// gradient on it. If a difference spans a kink of the loss (a relu), two step lengths disagree.
+// The difference quotient of the loss along a direction is the projection of the gradient on that
+// direction. If a difference spans a kink of the loss (a relu), two step lengths disagree.
 TEST_P(EngineConformance, GradientsAreThoseOfTheLoss) {
   if (GetParam().precision > 1e-4) return;  // too coarse for differences
   const StepContext context{.seed = 5, .step = 3};
@@ -151,7 +151,7 @@ TEST_P(EngineConformance, GradientsAreThoseOfTheLoss) {
     int smooth = 0;
     double slope = 0;
     for (int n = 0; n < 4; ++n) {
-      // First along the gradient itself.
+      // The first direction is the gradient itself.
       std::vector<double> direction(gradient.begin(), gradient.end());
       if (n > 0) std::ranges::generate(direction, [&] { return random.Normal(); });
       double length = 0, expected = 0;
@@ -182,7 +182,7 @@ TEST_P(EngineConformance, GradientsAreThoseOfTheLoss) {
     }
     if (slope > 1e-2 && smooth >= 2) ++moved;
   }
-  EXPECT_GE(2 * moved, trained) << "most gradients are nearly 0, little was tested";
+  EXPECT_GE(2 * moved, trained) << "most gradients are nearly 0, so little was tested";
 }
 
 TEST_P(EngineConformance, TheDenominatorDividesLossAndGradients) {
@@ -236,7 +236,7 @@ TEST_P(EngineConformance, PartsOfABatchAddUpToIt) {
       for (size_t i = 0; i < values.size(); ++i) values[i] += others[i];
     }
     ExpectNear(sums, whole.given.dense);
-    // Weighted by rows, as trainers take the mean of statistics.
+    // Statistics are weighted by rows, as trainers take their mean.
     const float share = static_cast<float>(cut) / static_cast<float>(batch_.rows);
     for (auto& [name, values] : statistics) {
       const std::vector<float>& others = b.statistics.find(name)->second;
@@ -252,7 +252,7 @@ TEST_P(EngineConformance, AnEmptyPartGivesZeros) {
   const Outcome none = Step(GetRows(batch_, 0, 0), {.denominator = 5});
   EXPECT_EQ(none.result.loss, 0);
   EXPECT_EQ(none.result.data_loss, 0);
-  EXPECT_EQ(none.given.order, Step(batch_).given.order) << "ranks would disagree what to sum";
+  EXPECT_EQ(none.given.order, Step(batch_).given.order) << "ranks would disagree about what to sum";
   for (const auto& [name, values] : none.given.dense) {
     EXPECT_THAT(values, testing::Each(0)) << name;
   }
@@ -311,13 +311,14 @@ TEST_P(EngineConformance, ARowsGradientIsTheSumOfItsAppearances) {
     }
     ExpectNear(name, whole.given.dense[name], sums);
     if (!squares) continue;
-    std::vector<float> got = whole.given.squares[name];  // small: their roots are compared
+    // they are small, so their roots are compared
+    std::vector<float> got = whole.given.squares[name];
     for (std::vector<float>* const values : {&got, &roots}) {
       for (float& value : *values) value = std::sqrt(value);
     }
     ExpectNear(name + ": squares", got, roots);
   }
-  EXPECT_EQ(repeated, !engine_->table_uses().empty()) << "no id came twice, nothing was tested";
+  EXPECT_EQ(repeated, !engine_->table_uses().empty()) << "no id came twice, so nothing was tested";
 }
 
 TEST_P(EngineConformance, TablesMayBeBlocks) {

@@ -15,7 +15,7 @@ void ReadNumbers(std::span<const std::byte> bytes, std::vector<To>* to) {
   for (size_t i = 0; i < to->size(); ++i) {
     From value;
     std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
-    (*to)[i] = static_cast<To>(+value);  // an int8 is a number here, no character
+    (*to)[i] = static_cast<To>(+value);  // int8 is printed as a number, not as a character
   }
 }
 
@@ -42,7 +42,7 @@ absl::Status ReadTensor(const features::RawColumn& column, int rows, PredictionT
   if (have == static_cast<size_t>(rows) * static_cast<size_t>(tensor->width)) {
     return absl::OkStatus();
   }
-  return absl::DataLossError(StrCat("prediction ", tensor->name, " has ", have, " values for ",
+  return absl::DataLossError(StrCat("prediction ", tensor->name, " has ", have, " values, not ",
                                     rows, " rows of ", tensor->width));
 }
 

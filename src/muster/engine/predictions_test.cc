@@ -27,7 +27,7 @@ TEST(PredictionsTest, Binary) {
   EXPECT_FLOAT_EQ(out.Find("logistic")->floats[2], 1 / (1 + std::exp(-2.0f)));
   EXPECT_EQ(out.Find("probabilities")->width, 2);
   EXPECT_FLOAT_EQ(out.Find("probabilities")->floats[5], out.Find("logistic")->floats[2]);
-  EXPECT_THAT(out.Find("class_ids")->ints, ElementsAre(0, 0, 1));  // 0 is a tie: the first
+  EXPECT_THAT(out.Find("class_ids")->ints, ElementsAre(0, 0, 1));  // a tie gives the first class
   EXPECT_THAT(out.Find("classes")->strings, ElementsAre("no", "no", "yes"));
   EXPECT_TRUE(out.Find("all_classes")->same_in_all_rows);
   EXPECT_EQ(out.Find("all_classes")->begin(2), 0u);
@@ -56,7 +56,7 @@ TEST(PredictionsTest, MultiLabelAndRegression) {
   EXPECT_FLOAT_EQ(out.Find("probabilities")->floats[3], Sigmoid(3));
   EXPECT_THAT(out.Find("classes")->strings, ElementsAre("a", "b"));
 
-  // The same object, now of another head.
+  // The same Predictions object is reused for another head.
   const Predictor squared({.kind = "regression", .label_dimension = 2}, {});
   squared.Predict(std::vector<float>{0, 1, 2, 3}, &out);
   EXPECT_THAT(Names(out), ElementsAre("predictions"));
@@ -70,7 +70,7 @@ TEST(PredictionsTest, MultiLabelAndRegression) {
   EXPECT_FLOAT_EQ(out.Find("predictions")->floats[1], Sigmoid(1));
 }
 
-TEST(PredictionsTest, NoRowsStillHaveNamesAndWidths) {
+TEST(PredictionsTest, WithoutRowsThereAreNamesAndWidths) {
   const Predictor predictor({.kind = "multi_class", .classes = 3}, {});
   Predictions out;
   predictor.Predict({}, &out);
@@ -91,7 +91,7 @@ TEST(HeadSpecTest, Dimensions) {
 TEST(HeadSpecTest, Validate) {
   EXPECT_TRUE(Validate({}).ok());
   EXPECT_THAT(std::string(Validate({.kind = "multi_class", .classes = 2}).message()),
-              HasSubstr("say 'head: binary'"));
+              HasSubstr("write 'head: binary'"));
   EXPECT_FALSE(Validate({.kind = "multi_label", .classes = 1}).ok());
   EXPECT_FALSE(Validate({.kind = "regression", .label_dimension = 0}).ok());
 }

@@ -11,7 +11,7 @@ absl::Status CheckWeights(std::span<const VariableSpec> specs,
                           std::span<const VariableView> weights) {
   if (weights.size() != specs.size()) {
     return absl::InvalidArgumentError(
-        StrCat("the model has ", specs.size(), " variables, ", weights.size(), " were given"));
+        StrCat("the model has ", specs.size(), " variables, but ", weights.size(), " were given"));
   }
   for (size_t i = 0; i < weights.size(); ++i) {
     const VariableSpec& spec = specs[i];
@@ -31,7 +31,8 @@ absl::Status CheckIds(const features::FeatureBatch& batch, int index, const std:
                       int64_t table_rows) {
   if (std::cmp_greater_equal(index, batch.id_lists.size())) {
     return absl::InvalidArgumentError(StrCat("the batch has ", batch.id_lists.size(),
-                                             " id lists, table ", table, " reads list ", index));
+                                             " id lists, but table ", table, " reads list ",
+                                             index));
   }
   const features::IdList& list = batch.id_lists[static_cast<size_t>(index)];
   const auto rows = static_cast<size_t>(batch.rows);

@@ -1,4 +1,4 @@
-// Checks of an engine's arguments before they are read.
+// Checks an engine's arguments before they are read.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace muster::engine {
 
-// INVALID_ARGUMENT for memory that does not fit these variables.
+// INVALID_ARGUMENT if the memory does not fit these variables.
 absl::Status CheckWeights(std::span<const VariableSpec> specs,
                           std::span<const VariableView> weights);
 

@@ -1,4 +1,5 @@
-// For the tests of engines: weights, a sink that records, parts of a batch, sums of two replicas.
+// Shared by the tests of engines: weights, a sink that records, parts of a batch, sums of two
+// replicas.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 
 namespace muster::engine {
 
-// An engine's variables, filled with normal numbers (variances: positive).
+// Holds an engine's variables, filled with normal numbers (variances are positive).
 class TestWeights {
  public:
   explicit TestWeights(const Engine& engine, double scale = 0.5) : specs_(engine.variables()) {
@@ -48,7 +49,7 @@ class TestWeights {
   std::vector<VariableView> views_;
 };
 
-// Keeps what one step gives. Table gradients are also spread out to dense ones.
+// Records what one step gives. Table gradients are also spread out to dense ones.
 class RecordingSink final : public GradientSink {
  public:
   explicit RecordingSink(const Engine& engine, bool with_squares = false)
@@ -82,9 +83,9 @@ class RecordingSink final : public GradientSink {
 
   using Values = std::map<std::string, std::vector<float>, std::less<>>;
   const bool wants_squares;
-  std::vector<std::string> order;  // of the calls
+  std::vector<std::string> order;  // the order of the calls
   Values dense, statistics;
-  Values squares;  // of tables: a row of them for each of `rows`
+  Values squares;  // for tables: one row for each of `rows`
   std::map<std::string, std::vector<int32_t>, std::less<>> rows;
 
  private:
@@ -95,7 +96,7 @@ class RecordingSink final : public GradientSink {
   std::span<const VariableSpec> specs_;
 };
 
-// `count` parts of equal length, from part `begin` on to `end`.
+// Returns the elements from part `begin` up to `end` of `values`, which has `count` equal parts.
 template <typename T>
 std::vector<T> GetPart(const std::vector<T>& all, int count, int begin, int end) {
   const size_t each = all.size() / static_cast<size_t>(count);
@@ -103,7 +104,7 @@ std::vector<T> GetPart(const std::vector<T>& all, int count, int begin, int end)
           all.begin() + static_cast<int64_t>(each) * end};
 }
 
-// Rows [begin, end) of a batch that has a row.
+// Returns rows [begin, end) of a batch that has at least one row.
 inline features::FeatureBatch GetRows(const features::FeatureBatch& batch, int begin, int end) {
   features::FeatureBatch part;
   part.rows = end - begin;
@@ -141,7 +142,7 @@ inline features::FeatureBatch GetRows(const features::FeatureBatch& batch, int b
   return part;
 }
 
-// The sums of two replicas, each on a thread.
+// Sums the values of two replicas, each of which runs on a thread.
 class SumsOfTwo {
  public:
   class Side : public ReplicaSums {

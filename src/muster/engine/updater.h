@@ -1,5 +1,5 @@
-// Updater: what an engine computes of its model's optimizer, if that is not a rule of optim/ but a
-// function that came with the model (an exported Keras model's).
+// Updater: the part of an optimizer that an engine computes, if the optimizer is not a rule of
+// optim/ but a function that came with the model (an exported Keras model).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace muster::engine {
 
-// State of the optimizer that belongs to no single variable, of any type but strings.
+// State of the optimizer that belongs to no single variable. It has any type but string.
 struct UpdaterSlot {
   std::string name;
   formats::DataType type = formats::DataType::kFloat;
@@ -22,30 +22,29 @@ struct UpdaterSlot {
   uint64_t bytes() const;
 };
 
-// The gradient of one variable, over the rows of all replicas. For a table it has the entries:
-// `values` has rows.size() rows, one for each id of the batch, so that rows repeat
-// (GradientSink::WantsEntries).
+// The gradient of one variable, over the rows of all replicas. For a table, `values` has
+// rows.size() rows, one for each id of the batch, so that rows repeat (GradientSink::WantsEntries).
 struct VariableGradient {
   std::span<const float> values = {};
   std::span<const int32_t> rows = {};
 };
 
-// Used on the engine's one owner thread. It owns no weights and no slots.
+// Used on the engine's owner thread. It owns no weights and no slots.
 class Updater {
  public:
   virtual ~Updater() = default;
 
-  // The learning rate of update `step`, counted from 0, if it is a function of the step.
+  // Whether the learning rate of update `step`, counted from 0, is a function of the step.
   virtual bool has_learning_rate() const = 0;
   virtual absl::StatusOr<float> LearningRate(int64_t step) = 0;
 
-  // Whether all variables are trained by Apply.
+  // Whether Apply trains all variables.
   virtual bool applies() const = 0;
-  virtual const std::string& name() const = 0;  // of the optimizer
+  virtual const std::string& name() const = 0;  // the optimizer's name
   virtual std::span<const UpdaterSlot> slots() const = 0;
-  // Update `step`: replaces the trained weights and all slots. `weights` and `gradients` are in the
-  // order of Engine::variables(); those of states are ignored; tables are whole. After an error
-  // weights and slots are unchanged.
+  // Computes update `step`: replaces the trained weights and all slots. `weights` and `gradients`
+  // are in the order of Engine::variables(); those of states are ignored; tables are whole. After
+  // an error weights and slots are unchanged.
   virtual absl::Status Apply(std::span<const VariableView> weights,
                              std::span<const std::span<char>> slots,
                              std::span<const VariableGradient> gradients, int64_t step) = 0;

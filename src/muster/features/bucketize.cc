@@ -10,15 +10,15 @@
 namespace muster::features {
 namespace {
 
-// Up to this many boundaries comparing with each is quicker than a search, and vectorizes.
+// Up to this many boundaries it is quicker to compare with each than to search, and it vectorizes.
 constexpr size_t kMaxLinear = 32;
 
-// TensorFlow's kernels run with denormal floats read as zero.
+// Does what TensorFlow's kernels do, which read denormal floats as zero.
 float FlushDenormal(float value) { return std::fabs(value) < FLT_MIN ? 0.0F : value; }
 
 // TensorFlow's Bucketize kernel over the value cast to float: upper_bound, so that a value on a
-// boundary goes up and NaN, which is less than nothing, goes to the last bucket. The ids of a
-// list's values follow on each other's, place by place.
+// boundary belongs to the upper bucket, and NaN, which is less than no boundary, to the last one.
+// Value number i of a list has ids after those of value i - 1.
 class BucketizedLookup final : public IdLookup {
  public:
   BucketizedLookup(const formats::Schema& schema, const ColumnSpec& column)
@@ -107,8 +107,8 @@ class BucketizedColumn final : public ColumnType {
     for (size_t i = 0; i < boundaries.size(); ++i) {
       if (!std::isfinite(boundaries[i])) return Invalid("boundary ", i, " is not finite");
       if (i > 0 && !(boundaries[i - 1] < boundaries[i])) {
-        return Invalid("boundaries must rise as 32-bit floats; boundary ", i, " is ", boundaries[i],
-                       " after ", boundaries[i - 1]);
+        return Invalid("boundaries must ascend as 32-bit floats; boundary ", i, " is ",
+                       boundaries[i], " after ", boundaries[i - 1]);
       }
     }
     return check.NumIds();

@@ -31,54 +31,53 @@ enum class ColumnKind {
   kSequenceNumeric,  // list input -> steps of `shape` floats, as kNumeric, pooled
 };
 
-// What a numeric column reads in a row without a value: nothing of its own (the input's default, or
-// an error), a given number, or the mean or median of the values in the training data.
+// What a numeric column reads in a row without a value. kNone: the input's default, or it is an
+// error; kValue: a given number; kMean, kMedian: that of the values in the training data.
 enum class Impute { kNone, kValue, kMean, kMedian };
 
 enum class Combiner { kSum, kMean, kSqrtN };
 
-// How the steps of a sequence are combined: their sum, the sum divided by their number or its root,
-// the largest of each float, the last step. No steps: zeros.
+// How the steps of a sequence are combined: their sum; the sum divided by their number or by its
+// square root; the maximum of each float; the last step. Without steps: zeros.
 enum class Pooling { kNone, kSum, kMean, kSqrtN, kMax, kLast };
 
 struct ColumnSpec {
   std::string name;
   ColumnKind kind = ColumnKind::kNumeric;
-  // The schema field that is read; for kWeighted, kIndicator and kEmbedding the categorical column.
+  // The schema field that is read; for kWeighted, kIndicator and kEmbedding a categorical column.
   std::string input;
-  // kNumeric and kBucketized of a list: how many values every row has; the ids of value number i of
-  // a bucketized row begin at i * (boundaries + 1). kSequenceNumeric: values per step.
+  // For kNumeric and kBucketized of a list: how many values every row has; the ids of value number
+  // i of a bucketized row begin at i * (boundaries + 1). For kSequenceNumeric: values per step.
   int shape = 1;
 
   bool log1p = false;  // kNumeric, kSequenceNumeric
   double mean = 0;
   double stddev = 1;
-  // kNumeric, kSequenceNumeric: mean and stddev are those of the training data.
+  // kNumeric, kSequenceNumeric: mean and stddev are computed from the training data.
   bool normalize = false;
-  float clip_low = -std::numeric_limits<float>::infinity();  // the same columns, before log1p
+  float clip_low = -std::numeric_limits<float>::infinity();  // for the same columns, before log1p
   float clip_high = std::numeric_limits<float>::infinity();
   Impute impute = Impute::kNone;  // kNumeric of a scalar
-  double imputed = 0;             // unless kNone: the number
+  double imputed = 0;             // the number, if impute is not kNone
   bool missing_flag = false;      // kNumeric of a scalar with a default
-  // Numbers that the training data determine (normalize, impute) are not known yet
-  // (features/measure.h).
+  // Numbers from the training data (normalize, impute) are not known yet (features/measure.h).
   bool to_measure = false;
 
   std::vector<float> boundaries;  // kBucketized, ascending
 
-  // kVocabulary: the words in id order, printed (ints as decimal). A vocabulary file, one word per
-  // line, is read into this when the spec is loaded.
+  // kVocabulary: the words in id order, printed (ints as decimals). The words of a vocabulary file,
+  // one per line, are read when the spec is loaded.
   std::vector<std::string> words;
-  std::string words_file;   // the file of the words; "" for a list
-  int64_t oov_buckets = 0;  // extra ids after the words: words.size() + Fingerprint64 mod this
+  std::string words_file;   // the vocabulary file; "" if the words are listed
+  int64_t oov_buckets = 0;  // number of ids after the words: words.size() + Fingerprint64 mod this
   int64_t default_id = -1;  // for unknown words when oov_buckets == 0; -1: no id
-                            // kIdentity: for values outside [0, buckets); -1: a negative value has
-                            // no id, one from `buckets` on is an error
+                            // kIdentity: the id of values outside [0, buckets). -1: a negative
+                            // value has no id, and a value from `buckets` on is an error.
 
   int64_t buckets = 0;  // kHash, kCross, kIdentity
   GrowthSpec growth;    // kKeys
   // kCross: fields (their raw values) or bucketized, vocabulary or identity columns (their ids). A
-  // name that is both means the field.
+  // name that is both stands for the field.
   std::vector<std::string> keys;
   uint64_t hash_key = 0xDECAFCAFFE;  // kCross; 0 also means this one
 
@@ -86,23 +85,23 @@ struct ColumnSpec {
 
   int dimension = 0;                    // kEmbedding
   Combiner combiner = Combiner::kMean;  // kEmbedding
-  // kEmbedding of a list, if not kNone: every value is a step, a value without an id is a step of
-  // zeros. kSequenceNumeric: not kNone.
+  // kEmbedding of a list: if not kNone, every value is a step, a value without an id a step of
+  // zeros. kSequenceNumeric: never kNone.
   Pooling pooling = Pooling::kNone;
-  std::string shared;  // kEmbedding: the table's name; columns with the same name share it
+  std::string shared;  // kEmbedding: the table's name; columns with the same name share the table
   double max_norm =
       0;  // kEmbedding: rows that are longer are read scaled down to it; 0: as they are
 
-  bool is_categorical() const;  // gives ids: kBucketized to kWeighted
+  bool is_categorical() const;  // true from kBucketized to kWeighted: the column gives ids
   bool is_dense() const { return !is_categorical(); }
   friend bool operator==(const ColumnSpec&, const ColumnSpec&) = default;
 };
 
-// The label as data. An empty `input`: rows without a label.
+// The label as data. With an empty `input` rows have no label.
 struct LabelSpec {
   enum class Form {
-    kOne,     // one number per row: a scalar field's value, or the place of its word
-    kVector,  // `width` numbers: the values of a list field, which has as many
+    kOne,     // one number per row: the value of a scalar field, or the index of its word
+    kVector,  // `width` numbers: the values of a list field of that length
     kSet,     // `width` numbers of 0 or 1: 1 at the places of the words (or, without words, at the
               // ids) that a list field holds
   };
@@ -122,28 +121,29 @@ struct FeatureSpec {
   std::string key;     // a field that is written with the predictions; "" for none
 
   const ColumnSpec* Find(std::string_view name) const;
-  // The first field that is not the label, weight or key; null when there is none.
+  // Returns the first field that is not the label, weight or key; null if there is none.
   const formats::Field* AnyInput() const;
-  // Ids of a categorical column are in [0, NumIds()); a dense column, including embeddings, has
-  // Width() floats per row; a column with HasLists() reads a list. For an invalid spec these may be
-  // wrong.
+  // Ids of a categorical column are in [0, NumIds()). A dense column, including embeddings, has
+  // Width() floats per row. A column with HasLists() reads a list. The results are unspecified for
+  // an invalid spec.
   int64_t NumIds(const ColumnSpec& column) const;
-  // For a keys column, or a weighted one over it, whose NumIds() is 0; null for others.
+  // Returns the growth of a keys column or of a weighted column over one, whose NumIds() is 0; null
+  // for others.
   const GrowthSpec* GetGrowth(const ColumnSpec& column) const;
   int Width(const ColumnSpec& column) const;
   bool HasLists(const ColumnSpec& column) const;
-  // Adds the column `name` and all columns that it is made of to *used_columns, and the fields that
-  // these read to *used_fields.
+  // Adds the column `name` and all columns that it is made from to *used_columns, and the fields
+  // that these read to *used_fields.
   void CollectUses(const std::string& name, std::set<std::string>* used_columns,
                    std::set<std::string>* used_fields) const;
   friend bool operator==(const FeatureSpec&, const FeatureSpec&) = default;
 };
 
-// The words of a vocabulary over an int field are decimal numbers: their values, or
-// INVALID_ARGUMENT for a word that is not one.
+// Parses a word of a vocabulary over an int field, which must be a decimal number; else
+// INVALID_ARGUMENT.
 absl::StatusOr<int64_t> ParseIntWord(std::string_view word);
 
-// Finds every error that a spec alone can have: unknown inputs (with the nearest word), types that
+// Finds every error that shows in a spec alone: unknown inputs (with the nearest word), types that
 // do not fit, empty or unsorted boundaries, duplicate names or words, sizes out of range (a table
 // has at most 2^31 - 1 rows). INVALID_ARGUMENT "column 'x': ...".
 absl::Status Validate(const FeatureSpec& spec);

@@ -1,5 +1,5 @@
-// ColumnCheck: what the checks of columns share: one column, with the schema and the other columns
-// to look names up in. Internal to this layer.
+// ColumnCheck: code that the checks of all columns share. It has one column, and the schema and the
+// other columns to look up names. Internal to this layer.
 #pragma once
 
 #include <cmath>
@@ -39,12 +39,12 @@ class ColumnCheck {
     return Invalid(what, " needs an int or float input; '", field->name, "' is a string");
   }
 
-  // One number a row, or a list of `shape` of them.
+  // The input must have one number per row, or be a list of `shape` numbers.
   absl::Status Numbers(std::string_view what) const {
     MUSTER_ASSIGN_OR_RETURN(const formats::Field* field, Number(what));
     if (!field->list && column_.shape != 1) {
       return Invalid("shape is ", column_.shape, " and '", field->name,
-                     "' has one value a row; make it a list or leave 'shape' out");
+                     "' has one value per row; make it a list or leave 'shape' out");
     }
     return Shape();
   }

@@ -1,5 +1,5 @@
-// ColumnType: all that the program knows of one kind of feature column, but for its nodes in a
-// SavedModel. Each kind is in the file of its name; the table of all is in column_types.cc.
+// ColumnType: all that the program knows about one kind of feature column except its nodes in a
+// SavedModel. Each kind is in the file of its name; column_types.cc has the table of all kinds.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -20,10 +20,10 @@
 
 namespace muster::features {
 
-// Where the files are that a column names in a model file.
+// Finds the files that columns name in a model file.
 struct ColumnFiles {
   io::FileSystem& files;
-  std::string folder;  // of the model file
+  std::string folder;  // the model file's folder
 };
 
 // Stateless, thread-safe.
@@ -34,18 +34,18 @@ class ColumnType {
   virtual std::string_view name() const = 0;  // the key of the column's input in a model file
   virtual bool is_categorical() const = 0;
 
-  // Reads what a model file says of the column into *column, which has its name and kind already.
-  // Errors are the reader's.
+  // Reads what a model file says about the column into *column, whose name and kind are already
+  // set. Errors are the reader's.
   virtual void Parse(const formats::YamlReader& node, const ColumnFiles& files,
                      ColumnSpec* column) const = 0;
   // Prints the same entries.
   virtual void Print(const ColumnSpec& column, YAML::Emitter& out) const = 0;
-  // INVALID_ARGUMENT, without the column's name, for what the column alone has wrong.
+  // INVALID_ARGUMENT, without the column's name, for errors of the column alone.
   virtual absl::Status Check(const ColumnCheck& check) const = 0;
-  // Why the column cannot be a key of a cross; "" if it can.
+  // Explains why the column cannot be a key of a cross; "" if it can.
   virtual std::string FindCrossFault(const ColumnSpec& column) const;
 
-  // As the functions of FeatureSpec.
+  // Like the functions of FeatureSpec with these names.
   virtual int64_t NumIds(const FeatureSpec& /*spec*/, const ColumnSpec& column) const {
     return column.buckets;
   }
@@ -64,8 +64,8 @@ class ColumnType {
   // Whether each row of its input has `shape` values.
   virtual bool has_fixed_length() const { return false; }
 
-  // What computes the column of a valid spec. A dense column that is computed from the batch alone
-  // has MakeDense; a categorical one has MakeLookup, if it reads one field, or MakeIds.
+  // Make what computes the column of a valid spec. A dense column that depends on the batch alone
+  // has MakeDense; a categorical one has MakeLookup if it reads one field, else MakeIds.
   virtual std::unique_ptr<DenseTransform> MakeDense(const FeatureSpec& /*spec*/,
                                                     const ColumnSpec& /*column*/) const {
     return nullptr;
@@ -81,8 +81,8 @@ class ColumnType {
 std::span<const ColumnType* const> ColumnTypes();
 const ColumnType& GetColumnType(ColumnKind kind);
 
-// What numeric columns share, and what sequences and embeddings share. ParseScale reads "log1p",
-// "mean", "stddev", "normalize" and "clip", too.
+// Parts of the parsing that several kinds share. ParseScale reads "log1p", "mean", "stddev",
+// "normalize" and "clip".
 int ParseShape(const formats::YamlReader& node);
 void ParseScale(const formats::YamlReader& node, ColumnSpec* column);
 void PrintScale(const ColumnSpec& column, YAML::Emitter& out);

@@ -8,7 +8,7 @@
 
 namespace muster::features {
 
-// Each is in the file of its name.
+// Each of these is defined in the file of its name.
 const ColumnType& GetNumericColumn();
 const ColumnType& GetBucketizedColumn();
 const ColumnType& GetVocabularyColumn();
@@ -65,7 +65,7 @@ void ParseScale(const formats::YamlReader& node, ColumnSpec* column) {
     column->normalize = true;
     if (node.Has("mean") != node.Has("stddev")) {
       node.Fail(
-          "beside 'normalize: auto' there are mean and stddev, once they are known, or neither");
+          "with 'normalize: auto' give both mean and stddev, once they are known, or neither");
     }
     column->to_measure = !node.Has("mean");
   }

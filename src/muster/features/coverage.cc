@@ -52,7 +52,8 @@ IdCoverage::IdCoverage(const FeatureSpec& spec) {
       if (input.type == ValueType::kString) {
         known.words.insert(word);
       } else {
-        known.numbers.insert(ParseIntWord(word).value_or(0));  // a valid spec has numbers
+        // the words of a valid spec are numbers
+        known.numbers.insert(ParseIntWord(word).value_or(0));
       }
     }
     columns_.push_back({.name = column.name, .expects = ExpectedIds(column)});
@@ -60,7 +61,7 @@ IdCoverage::IdCoverage(const FeatureSpec& spec) {
 }
 
 bool IdCoverage::HasId(const Known& known, const formats::Column& values, size_t value) const {
-  // '' and -1 of a scalar are no value.
+  // In a scalar, '' and -1 count as no value.
   if (known.type == ValueType::kString) {
     const std::string_view text = values.strings[value];
     if (text.empty() && !known.list) return false;

@@ -1,6 +1,6 @@
-// IdCoverage: counts the rows in which a categorical column finds no id of its own, such as rows of
-// 'female' with a vocabulary of 'Female'. Training warns of such columns (CoverageWatch), `muster
-// records stats` counts them.
+// IdCoverage: counts the rows in which a categorical column finds no regular id, such as rows of
+// 'female' with a vocabulary of 'Female'. Training warns about such columns (CoverageWatch),
+// `muster records stats` counts the rows.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ class IdCoverage {
   struct Column {
     std::string name;
     std::string expects;  // "its words are 'a', 'b', ..."
-    // Rows without an id: no value is a word, none is below `buckets`, or there is no value. Rows
-    // with only an out-of-vocabulary bucket or a default id are counted here too.
+    // Counts rows without an id: no value is a word, none is below `buckets`, or there is no value.
+    // A row whose only ids are out-of-vocabulary buckets or the default id counts too.
     uint64_t without = 0;
     std::vector<std::string> values =
-        {};  // the first different ones of such rows, at most three, as shown
+        {};  // the first different values of such rows, at most three, as shown
   };
   uint64_t rows() const { return rows_; }
   const std::vector<Column>& columns() const { return columns_; }
@@ -53,15 +53,15 @@ class IdCoverage {
   uint64_t rows_ = 0;
 };
 
-// Looks at the first rows of a training run. One owner thread.
+// Watches the first rows of a training run. One owner thread.
 class CoverageWatch {
  public:
   static constexpr uint64_t kRows = 10'000;
 
   explicit CoverageWatch(const FeatureSpec& spec) : coverage_(spec) {}
   void Add(const formats::Columns& rows);
-  // Once, when kRows rows were added or the data `ended` before that: one line for each column that
-  // has no id in more than 99 % of its rows. Otherwise nothing.
+  // Returns warnings once, when kRows rows were added or the data `ended` before that: one line for
+  // each column that has no id in more than 99 % of its rows. Otherwise returns nothing.
   std::vector<std::string> ConsumeWarnings(bool ended);
 
  private:

@@ -64,7 +64,7 @@ formats::Columns GetRows(const FeatureSpec& spec, const std::vector<Person>& peo
   return rows;
 }
 
-TEST(IdCoverageTest, CountsRowsWithoutAnIdOfTheirOwn) {
+TEST(IdCoverageTest, CountsRowsWithoutARegularId) {
   const FeatureSpec spec = People();
   IdCoverage coverage(spec);
   coverage.Add(GetRows(spec, {{"Female", 1, 4, "Oslo", {"x", "red"}},
@@ -82,10 +82,11 @@ TEST(IdCoverageTest, CountsRowsWithoutAnIdOfTheirOwn) {
   EXPECT_THAT(coverage.columns()[4].values, ElementsAre("''", "'y'", "'a'"));
 }
 
-TEST(CoverageWatchTest, WarnsOnceOfColumnsThatMatchNothing) {
+TEST(CoverageWatchTest, WarnsOnceAboutColumnsThatMatchNothing) {
   const FeatureSpec spec = People();
   CoverageWatch watch(spec);
-  // One row in a hundred is known: no warning of `city`; of `sex` one in 200 is.
+  // Column `city` knows one row in a hundred and causes no warning; `sex` knows one in 200 and
+  // does.
   std::vector<Person> people(200, Person{"female", 1, 1, "", {"red"}});
   people[7].sex = "Female";
   people[7].city = people[70].city = "Oslo";
@@ -104,7 +105,8 @@ TEST(CoverageWatchTest, WarnsOnceOfColumnsThatMatchNothing) {
 TEST(CoverageWatchTest, DataThatEndsEarlierIsEnough) {
   const FeatureSpec spec = People();
   CoverageWatch watch(spec);
-  EXPECT_THAT(watch.ConsumeWarnings(/*ended=*/true), IsEmpty()) << "no rows, no warning";
+  EXPECT_THAT(watch.ConsumeWarnings(/*ended=*/true), IsEmpty())
+      << "without rows there must be no warning";
   watch.Add(GetRows(spec, {{"Female", 1, 8, "", {}}}));
   const std::vector<std::string> warnings = watch.ConsumeWarnings(/*ended=*/true);
   ASSERT_EQ(warnings.size(), 3u);

@@ -11,10 +11,11 @@ namespace muster::features {
 namespace {
 
 constexpr uint64_t kDefaultHashKey = 0xDECAFCAFFE;
-constexpr size_t kMaxCombinations = 1 << 20;  // of one row
+constexpr size_t kMaxCombinations = 1 << 20;  // the most for one row
 
-// One key: a field by its raw values (fingerprints of strings, ints as they are) or a column by its
-// ids, where -1 for an unknown word is a value like any other but a missing one is none.
+// One key: a field by its raw values (fingerprints of strings, ints as they are), or a column by
+// its ids, where the -1 of an unknown word is a value like any other, but a missing value is no
+// value.
 class Key {
  public:
   Key(const FeatureSpec& spec, const std::string& name) : field_(spec.schema.Find(name)) {
@@ -28,7 +29,8 @@ class Key {
 
   int field() const { return field_; }
   bool list() const { return list_; }
-  // Whether TensorFlow has a SparseTensor for it: all but the raw values of scalar fields.
+  // Whether TensorFlow represents it as a SparseTensor: all keys except raw values of scalar
+  // fields.
   bool sparse() const { return list_ || ids_ != nullptr; }
   bool has_ids() const { return ids_ != nullptr; }
   bool needs_fingerprints() const {
@@ -39,8 +41,8 @@ class Key {
     return ids_ == nullptr ? absl::OkStatus() : ids_->CheckRows(rows, bad_row);
   }
 
-  // The field's values [first, first + count) as they enter the chain; kMissing is only meant as
-  // such when has_ids().
+  // Returns the field's values [first, first + count) as they enter the chain. kMissing marks a
+  // missing value only if has_ids().
   absl::Status Values(const formats::Columns& rows, const Scratch& scratch, size_t first, int count,
                       int64_t* values, size_t* bad_value) const {
     if (ids_ != nullptr) return ids_->Lookup(rows, scratch, first, count, values, bad_value);
@@ -58,7 +60,7 @@ class Key {
   int field_;
   formats::ValueType type_;
   bool list_;
-  std::unique_ptr<IdLookup> ids_;  // null: raw
+  std::unique_ptr<IdLookup> ids_;  // null: raw values
 };
 
 class CrossTransform final : public IdTransform {
@@ -86,7 +88,7 @@ class CrossTransform final : public IdTransform {
   }
 
  private:
-  // One value a key: the chains of a block of rows grow key by key.
+  // If each key has one value: the chains of a block of rows grow key by key.
   absl::Status Scalars(const formats::Columns& rows, const Scratch& scratch, IdList* ids,
                        int* bad_row) const {
     ids->offsets.clear();
@@ -114,7 +116,7 @@ class CrossTransform final : public IdTransform {
     return absl::OkStatus();
   }
 
-  // Every combination of a row's values, the last key changing fastest.
+  // Makes every combination of a row's values; the last key changes fastest.
   absl::Status Lists(const formats::Columns& rows, Scratch* scratch, IdList* ids,
                      int* bad_row) const {
     ids->ids.clear();
@@ -151,7 +153,7 @@ class CrossTransform final : public IdTransform {
     return absl::OkStatus();
   }
 
-  // The values that a key has in one row, without missing ones.
+  // Returns the values that a key has in one row, without missing ones.
   absl::Status RowValues(const Key& key, const formats::Columns& rows, const Scratch& scratch,
                          int row, std::vector<int64_t>* values, int* bad_row) const {
     const std::vector<uint32_t>& offsets = rows.column(key.field()).offsets;
@@ -172,7 +174,7 @@ class CrossTransform final : public IdTransform {
     size_t bad_value = 0;
     absl::Status status = key.Values(rows, scratch, first, count, values, &bad_value);
     if (status.ok()) return status;
-    *bad_row = RowOfValue(rows.column(key.field()), bad_value);
+    *bad_row = FindRow(rows.column(key.field()), bad_value);
     return status;
   }
 

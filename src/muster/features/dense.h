@@ -9,23 +9,23 @@
 
 namespace muster::features {
 
-// The floats of one dense column. Immutable.
+// Computes the floats of one dense column. Immutable.
 class DenseTransform {
  public:
   virtual ~DenseTransform() = default;
   virtual void MarkFingerprints(std::vector<bool>* fields) const = 0;
-  // Replaces *dense. Errors as FeatureTransform::Apply, without the column's name.
+  // Replaces *dense. Errors are those of FeatureTransform::Apply, without the column's name.
   virtual absl::Status Apply(const formats::Columns& rows, Scratch* scratch, DenseColumn* dense,
                              int* bad_row) const = 0;
 };
 
-// The values of a number field, each clipped and scaled as its column says. Immutable.
+// Clips and scales the values of a number field as its column says. Immutable.
 class Normalizer {
  public:
   Normalizer(const formats::Schema& schema, const ColumnSpec& column);
   int field() const { return field_; }
-  // Replaces *values with those of all rows, one after the other. INVALID_ARGUMENT names
-  // a value that is or becomes not finite; *bad_row is its row.
+  // Replaces *values by those of all rows, one after the other. INVALID_ARGUMENT names a value that
+  // is not finite or becomes so; *bad_row is its row.
   absl::Status Apply(const formats::Columns& rows, std::vector<float>* values, int* bad_row) const;
 
  private:
@@ -40,10 +40,10 @@ class Normalizer {
   float stddev_;
 };
 
-// Labels, as LabelSpec says, and weights.
+// Makes labels, as LabelSpec describes them, and weights.
 class LabelTransform {
  public:
-  // The label of a valid spec; its input is not "".
+  // For a valid spec whose label has an input.
   explicit LabelTransform(const FeatureSpec& spec);
 
   void MarkFingerprints(std::vector<bool>* fields) const;

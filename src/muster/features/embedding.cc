@@ -1,4 +1,4 @@
-// Embedding columns. Their rows are looked up by the engine, from the ids of their input.
+// Embedding columns. The engine looks up their rows, by the ids of their input.
 #include <cmath>
 
 #include "muster/base/nearest.h"
@@ -33,7 +33,7 @@ class EmbeddingColumn final : public ColumnType {
       node.Fail(StrCat("unknown combiner '", combiner, "'", DidYouMean(combiner, known)));
     }
     if (node.ok() && node.Has("pooling")) {
-      if (node.Has("combiner")) node.Fail("'combiner' and 'pooling' exclude each other");
+      if (node.Has("combiner")) node.Fail("give either 'combiner' or 'pooling', not both");
       column->pooling = ParsePooling(node.At("pooling"));
     }
     column->shared = node.String("shared");
@@ -67,7 +67,7 @@ class EmbeddingColumn final : public ColumnType {
       return Invalid("the steps of a sequence have no weights; '", input->name, "' is weighted");
     }
     if (spec.HasLists(*input)) return absl::OkStatus();
-    return Invalid("a pooling is for sequences; '", input->name, "' has one id a row");
+    return Invalid("a pooling is for sequences; '", input->name, "' has one id per row");
   }
 
   int Width(const FeatureSpec& /*spec*/, const ColumnSpec& column) const override {

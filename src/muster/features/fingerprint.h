@@ -8,10 +8,11 @@ namespace muster::features {
 
 // FarmHash na: TensorFlow's Fingerprint64 (tensorflow/core/platform/fingerprint.h).
 uint64_t Fingerprint64(std::string_view bytes);
-// Fingerprint of the value printed as decimal, as TensorFlow's AsString prints it before hashing.
+// The fingerprint of the value printed as decimal, as TensorFlow's AsString prints it before
+// hashing.
 uint64_t Fingerprint64(int64_t value);
 
-// Combines two fingerprints; the order matters. TensorFlow's function of the same name.
+// Combines two fingerprints, whose order matters. As TensorFlow's function of the same name.
 inline uint64_t FingerprintCat64(uint64_t a, uint64_t b) {
   constexpr uint64_t kMultiplier = 0xc6a4a7935bd1e995;
   const auto mix = [](uint64_t value) { return value ^ (value >> 47); };

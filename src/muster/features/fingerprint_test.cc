@@ -7,8 +7,8 @@
 namespace muster::features {
 namespace {
 
-// The expected ids are tf.strings.to_hash_bucket_fast's.
-TEST(Fingerprint, IsTensorFlows) {
+// tf.strings.to_hash_bucket_fast computed the expected ids.
+TEST(Fingerprint, IsTheSameAsTensorFlows) {
   EXPECT_EQ(Fingerprint64(std::string_view("Adm-clerical")) % 1000, 96U);
   EXPECT_EQ(Fingerprint64(std::string_view("Exec-managerial")) % 1000, 800U);
   EXPECT_EQ(Fingerprint64(std::string_view("Other-service")) % 1000, 527U);
@@ -16,7 +16,7 @@ TEST(Fingerprint, IsTensorFlows) {
   EXPECT_EQ(Fingerprint64(std::string_view("Cuba")) % 1000, 99U);
 }
 
-TEST(Fingerprint, OfAnIntIsThatOfItsDecimal) {
+TEST(Fingerprint, OfAnIntIsThatOfItsDecimalDigits) {
   using Limits = std::numeric_limits<int64_t>;
   EXPECT_EQ(Fingerprint64(int64_t{0}), Fingerprint64(std::string_view("0")));
   EXPECT_EQ(Fingerprint64(int64_t{-1}), Fingerprint64(std::string_view("-1")));
@@ -24,8 +24,9 @@ TEST(Fingerprint, OfAnIntIsThatOfItsDecimal) {
   EXPECT_EQ(Fingerprint64(Limits::min()), Fingerprint64(std::string_view("-9223372036854775808")));
 }
 
-// tf.feature_column.crossed_column(['education', 'occupation'], 1000).
-TEST(Fingerprint, ChainIsTensorFlows) {
+// The expected values are those of tf.feature_column.crossed_column(['education', 'occupation'],
+// 1000).
+TEST(Fingerprint, ChainIsTheSameAsTensorFlows) {
   const auto cross = [](std::string_view a, std::string_view b) {
     return FingerprintCat64(FingerprintCat64(0xDECAFCAFFE, Fingerprint64(a)), Fingerprint64(b)) %
            1000;

@@ -1,4 +1,4 @@
-// GrowthSpec: how a table without a fixed size gets its rows: one row per key, as keys arrive.
+// GrowthSpec: how a table that grows gets its rows: one row per key, as keys arrive.
 #pragma once
 
 #include <cstdint>

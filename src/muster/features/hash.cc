@@ -6,7 +6,7 @@
 namespace muster::features {
 namespace {
 
-// TensorFlow's StringToHashBucketFast over the value or AsString of it.
+// TensorFlow's StringToHashBucketFast of the value, or of AsString of a number.
 class HashLookup final : public IdLookup {
  public:
   HashLookup(const formats::Schema& schema, const ColumnSpec& column)

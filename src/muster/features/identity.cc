@@ -5,7 +5,7 @@
 namespace muster::features {
 namespace {
 
-// TensorFlow's IdentityCategoricalColumn.
+// Does what TensorFlow's IdentityCategoricalColumn does.
 class IdentityLookup final : public IdLookup {
  public:
   IdentityLookup(const formats::Schema& schema, const ColumnSpec& column)

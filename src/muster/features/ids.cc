@@ -11,7 +11,7 @@
 namespace muster::features {
 namespace {
 
-// A column over one field. Ids that are negative mean "none" from here on, and are -1.
+// Looks up the ids of a column over one field. Negative ids mean "none", and become -1 here.
 class LookupTransform final : public IdTransform {
  public:
   explicit LookupTransform(std::unique_ptr<IdLookup> lookup) : lookup_(std::move(lookup)) {}
@@ -51,7 +51,7 @@ class LookupTransform final : public IdTransform {
     size_t bad_value = 0;
     absl::Status status = lookup_->Lookup(rows, scratch, first, count, block, &bad_value);
     if (status.ok()) return status;
-    *bad_row = RowOfValue(rows.column(lookup_->field()), bad_value);
+    *bad_row = FindRow(rows.column(lookup_->field()), bad_value);
     return status;
   }
 
@@ -85,7 +85,7 @@ absl::Status CheckLengths(const formats::Column& column, int shape, int* bad_row
   return absl::OkStatus();
 }
 
-int RowOfValue(const formats::Column& column, size_t value) {
+int FindRow(const formats::Column& column, size_t value) {
   if (column.offsets.empty()) return static_cast<int>(value);
   const auto after = std::upper_bound(column.offsets.begin(), column.offsets.end(), value);
   return static_cast<int>(after - column.offsets.begin()) - 1;

@@ -1,4 +1,5 @@
-// Every id of testdata/ids.tsv, which TensorFlow wrote (make_test_vectors.py has the format).
+// Compares ids with all of testdata/ids.tsv, which TensorFlow wrote (make_test_vectors.py describes
+// the format).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -45,7 +46,7 @@ int64_t ToInt(const std::string& text) {
 struct Vectors {
   FeatureSpec spec;
   std::vector<std::vector<std::string>> rows;           // escaped values by field
-  std::map<std::string, std::vector<std::string>> ids;  // by column, a row an element
+  std::map<std::string, std::vector<std::string>> ids;  // by column, one element per row
 };
 
 formats::Field ParseField(const std::vector<std::string>& words) {
@@ -129,7 +130,7 @@ std::string RowIds(const IdList& list, int row) {
   return text.empty() ? "-" : text;
 }
 
-TEST(Ids, EqualTensorFlows) {
+TEST(Ids, EqualThoseOfTensorFlow) {
   const Vectors vectors = ReadVectors();
   ASSERT_GT(vectors.rows.size(), 200U);
   ASSERT_EQ(vectors.ids.size(), vectors.spec.columns.size());
@@ -139,7 +140,7 @@ TEST(Ids, EqualTensorFlows) {
   ASSERT_TRUE(transform.ok()) << transform.status();
 
   Columns rows(vectors.spec.schema);
-  // Twice the rows, so that more than one block is seen.
+  // Adds all rows twice, so that there is more than one block.
   for (int pass = 0; pass < 2; ++pass) {
     for (const auto& row : vectors.rows) AppendRow(vectors.spec.schema, row, &rows);
   }
@@ -158,7 +159,7 @@ TEST(Ids, EqualTensorFlows) {
   }
 }
 
-TEST(Ids, EqualTensorFlowsOneRowAtATime) {
+TEST(Ids, EqualThoseOfTensorFlowOneRowAtATime) {
   const Vectors vectors = ReadVectors();
   FeatureRequest request;
   for (const ColumnSpec& column : vectors.spec.columns) request.categorical.push_back(column.name);

@@ -5,9 +5,10 @@
 namespace muster::features {
 namespace {
 
-constexpr int64_t kMaxIndicator = 1 << 20;  // floats a row
+constexpr int64_t kMaxIndicator = 1 << 20;  // the most floats per row
 
-// TensorFlow's IndicatorColumn: one_hot of every id, or its weight there, summed.
+// TensorFlow's IndicatorColumn: the sum of the one-hot vectors of all ids, each times the weight of
+// its id.
 class IndicatorTransform final : public DenseTransform {
  public:
   IndicatorTransform(const FeatureSpec& spec, const ColumnSpec& column)
@@ -56,13 +57,13 @@ class IndicatorColumn final : public ColumnType {
     const FeatureSpec& spec = check.spec();
     MUSTER_ASSIGN_OR_RETURN(const ColumnSpec* input, check.Categorical());
     if (spec.GetGrowth(*input) != nullptr) {
-      return Invalid("nobody knows how many keys '", input->name,
-                     "' will have; use an embedding of it, or '", input->name,
+      return Invalid("the number of keys of '", input->name,
+                     "' is not known; use an embedding of it, or '", input->name,
                      "' itself in a linear model");
     }
     const int64_t ids = spec.NumIds(*input);
     if (ids <= kMaxIndicator) return absl::OkStatus();
-    return Invalid("would be ", ids, " floats a row; at most ", kMaxIndicator,
+    return Invalid("would be ", ids, " floats per row; at most ", kMaxIndicator,
                    " are possible (use '", input->name, "' itself or an embedding of it)");
   }
 

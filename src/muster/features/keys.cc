@@ -10,10 +10,10 @@ namespace {
 
 constexpr int64_t kMaxSteps = int64_t{1} << 53;
 
-// TensorFlow's StringToHashBucketFast into so many buckets is all but the whole fingerprint.
+// TensorFlow's StringToHashBucketFast with this many buckets keeps nearly the whole fingerprint.
 constexpr auto kStringKeys = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 
-// An int is its own key.
+// The key of an int is the int itself.
 class KeysTransform final : public IdTransform {
  public:
   KeysTransform(const FeatureSpec& spec, const ColumnSpec& column)

@@ -10,8 +10,8 @@
 namespace muster::features {
 namespace {
 
-// The words as a vocabulary column over the label's field; what it drops as missing ('' and -1) is
-// no class.
+// Looks up the words by a vocabulary column over the label's field; what that drops as missing (''
+// and -1) is no class.
 std::unique_ptr<IdLookup> MakeLabelLookup(const FeatureSpec& spec) {
   if (spec.label.words.empty()) return nullptr;
   ColumnSpec column;
@@ -101,7 +101,7 @@ absl::Status LabelTransform::FromWords(const formats::Columns& rows, const Scrat
     MUSTER_RETURN_IF_ERROR(words_->Lookup(rows, scratch, first, count, places.data(), &bad_value));
     for (int i = 0; i < count; ++i) {
       const size_t at = first + static_cast<size_t>(i);
-      const int row = is_set ? RowOfValue(input, at) : static_cast<int>(at);
+      const int row = is_set ? FindRow(input, at) : static_cast<int>(at);
       if (places[i] < 0) {
         *bad_row = row;
         const std::string value = type_ == formats::ValueType::kInt
@@ -134,7 +134,7 @@ absl::Status CopyWeights(const formats::Column& input, formats::ValueType type,
     if (weight >= 0 && std::isfinite(weight)) continue;
     *bad_row = static_cast<int>(row);
     return absl::InvalidArgumentError(
-        StrCat("the weight ", weight, " is not a number from 0 on; mend or leave out the row"));
+        StrCat("the weight ", weight, " is not a number of 0 or more; mend or leave out the row"));
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// Labels in each form, and weights.
+// Tests labels in each form, and weights.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using Texts = std::vector<std::vector<std::string>>;
 using Ints = std::vector<std::vector<int64_t>>;
 using Floats = std::vector<std::vector<float>>;
 
-// A list field y and a weight w; a row a label.
+// A list field y and a weight w; each row has a label.
 class LabelTest : public testing::Test {
  protected:
   LabelTest() { spec_.schema.fields.resize(2); }
@@ -69,7 +69,7 @@ TEST_F(LabelTest, VectorsOfFloats) {
   EXPECT_TRUE(batch_.weights.empty());
   EXPECT_THAT(Error(Floats{{1, 2}, {3}}), HasSubstr("label 'y': 1 values, the head needs 2"));
   EXPECT_EQ(bad_row_, 1);
-  // Too many and too few in one batch do not make up for each other.
+  // A row with too many and one with too few values in one batch do not cancel out.
   EXPECT_THAT(Error(Floats{{1}, {1, 2, 3}}), HasSubstr("label 'y': 1 values"));
   EXPECT_THAT(Error(Floats{{1, 2}, {3, NAN}}), HasSubstr("label 'y': the value nan"));
   EXPECT_EQ(bad_row_, 1);
@@ -90,7 +90,7 @@ TEST_F(LabelTest, SetsOfWords) {
       Error(Texts{{"ant"}, {"bee", "cart"}}),
       HasSubstr("label 'y': the value 'cart' is not one of its words (did you mean 'cat'?)"));
   EXPECT_EQ(bad_row_, 1);
-  // More values than one block of look-ups.
+  // There are more values than fit a block of lookups.
   Texts many(200, {"ant", "bee", "cat"});
   many[150] = {"cat"};
   ASSERT_TRUE(Apply(many).ok());
@@ -118,11 +118,11 @@ TEST_F(LabelTest, Weights) {
   EXPECT_THAT(Error(Ints{{1}, {0}}, {NAN, 1}), HasSubstr("the weight nan"));
 }
 
-TEST_F(LabelTest, FormsThatDoNotFitTheField) {
+TEST_F(LabelTest, FormsThatDoNotFitTheFieldAreRefused) {
   SetForm(ValueType::kFloat, {.form = LabelSpec::Form::kVector, .width = 2}, /*list=*/false);
   EXPECT_THAT(std::string(Validate(spec_).message()), HasSubstr("needs to be a list"));
   SetForm(ValueType::kFloat, {.form = LabelSpec::Form::kSet, .width = 2});
-  EXPECT_THAT(std::string(Validate(spec_).message()), HasSubstr("'ids' are ints"));
+  EXPECT_THAT(std::string(Validate(spec_).message()), HasSubstr("'ids: true' needs a list of ints"));
   SetForm(ValueType::kString, {.words = {"a"}, .form = LabelSpec::Form::kSet, .width = 2});
   EXPECT_THAT(std::string(Validate(spec_).message()), HasSubstr("1 words for 2 classes"));
   SetForm(ValueType::kInt, {}, /*list=*/false);

@@ -1,4 +1,4 @@
-// Columns of lists: several values a row with weights, of a fixed length, or as a sequence.
+// Tests columns of lists: several values per row with weights, of a fixed length, or as a sequence.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ formats::Field ListField(std::string name, ValueType type) {
   return field;
 }
 
-// Lists of words, floats and ints, and one word and one float a row.
+// Fields with lists of words, floats and ints, and with one word and one float per row.
 class ListsTest : public testing::Test {
  protected:
   ListsTest() {
@@ -73,7 +73,7 @@ class ListsTest : public testing::Test {
     return (*transform)->Apply(columns, /*with_labels=*/false, &batch_, &bad_row_);
   }
 
-  // The floats of a numeric or sequence column of "floats".
+  // Returns the floats of a numeric or sequence column over field "floats".
   std::vector<float> Floats(const std::vector<std::vector<float>>& rows) {
     std::vector<Row> given;
     for (const auto& floats : rows) given.push_back({.floats = floats});
@@ -87,7 +87,7 @@ class ListsTest : public testing::Test {
   int bad_row_ = -2;
 };
 
-TEST_F(ListsTest, WeightsStandBesideTheirIds) {
+TEST_F(ListsTest, EachIdHasItsWeight) {
   ASSERT_TRUE(Apply({.dense = {}, .categorical = {"weighted", "counted", "letters"}},
                     {{.words = {"c", "?", "a"}, .floats = {0.5, 2, -1}, .ints = {1, 2, 3}},
                      {},
@@ -127,14 +127,14 @@ TEST_F(ListsTest, KeysAreIntsAndFingerprints) {
   EXPECT_THAT(batch_.id_lists[0].ids, ElementsAre(0, 0));
   EXPECT_THAT(batch_.id_lists[0].offsets, ElementsAre(0, 2, 2));
   EXPECT_THAT(batch_.id_lists[1].keys, ElementsAre(key("c"), key("")));
-  // '' of one value a row is none.
+  // '' in a field with one value per row counts as missing.
   EXPECT_THAT(batch_.id_lists[2].ids, ElementsAre(0, -1));
   EXPECT_EQ(batch_.id_lists[2].keys[0], key("c"));
   EXPECT_THAT(batch_.id_lists[3].keys, ElementsAre(key("c"), key("")));
   EXPECT_THAT(batch_.id_lists[3].weights, ElementsAre(1, 2));
 }
 
-// The same scratch serves both indicators.
+// Both indicators use the same scratch memory.
 TEST_F(ListsTest, IndicatorsSumWeights) {
   ASSERT_TRUE(Apply({.dense = {"weighted_hot", "hot"}, .categorical = {}},
                     {{.words = {"c", "a", "c", "?"}, .floats = {0.5, -2, 1, 9}}, {}})
@@ -143,7 +143,7 @@ TEST_F(ListsTest, IndicatorsSumWeights) {
   EXPECT_THAT(batch_.dense[1].values, ElementsAre(1, 0, 2, 0, 0, 0));
 }
 
-TEST_F(ListsTest, WeightsThatDoNotFitAreNamed) {
+TEST_F(ListsTest, WeightsThatDoNotFitAreReported) {
   const FeatureRequest request = {.dense = {}, .categorical = {"weighted"}};
   const Row good = {.words = {"a", "b"}, .floats = {1, 2}};
   absl::Status status = Apply(request, {good, {.words = {"a", "b"}, .floats = {1}}, good});
@@ -175,7 +175,7 @@ TEST_F(ListsTest, NumbersOfAFixedLength) {
   EXPECT_EQ(bad_row_, 1);
 }
 
-// More than a block of values, so that a block begins in the middle of a row.
+// There are more values than fit a block, so that a block begins in the middle of a row.
 TEST_F(ListsTest, BucketsOfAFixedLength) {
   ColumnSpec& column = Add("column", ColumnKind::kBucketized, "floats");
   column.shape = 3;

@@ -19,7 +19,7 @@ bool IsMeasured(const ColumnSpec& column) {
   return column.normalize || column.impute == Impute::kMean || column.impute == Impute::kMedian;
 }
 
-// Without what the data determine.
+// Returns the column without the numbers that come from the data.
 ColumnSpec WithoutNumbers(ColumnSpec column) {
   if (column.normalize) {
     column.mean = 0;
@@ -94,7 +94,7 @@ struct Measure::Column {
   data::NumberSums clipped_sums = {};
   data::NumberSums scaled_sums = {};
   std::vector<float> sample = {};  // for the median
-  // Of the rows that are being added.
+  // The values of the rows that are being added.
   std::vector<float> clipped_values = {};
   std::vector<float> scaled_values = {};
 

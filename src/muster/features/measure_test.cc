@@ -34,7 +34,7 @@ class MeasureTest : public testing::Test {
   }
   const ColumnSpec& Named(std::string_view name) const { return *spec_.Find(name); }
 
-  // NaN: a row without a value.
+  // Measures the rows `xs`; NaN stands for a row without a value.
   std::vector<std::string> Run(const std::vector<float>& xs) {
     Measure measure(spec_);
     Columns rows(measure.schema());
@@ -76,7 +76,7 @@ TEST_F(MeasureTest, ClipsFirstThenImputesThenTakesLogarithms) {
   x.clip_low = 0;
   x.clip_high = 7;
   x.impute = Impute::kMean;
-  Run({-5, 1000, 3, kNone});  // 0, 7, 3
+  Run({-5, 1000, 3, kNone});  // clipped: 0, 7, 3
   EXPECT_FLOAT_EQ(static_cast<float>(Named("x").mean),
                   static_cast<float>((std::log(8.0) + std::log(4.0)) / 3));
   EXPECT_NEAR(Named("x").imputed, 10.0 / 3, 1e-12);
@@ -90,14 +90,14 @@ TEST_F(MeasureTest, TheMedianIsTheMiddleOrTheMeanOfTheTwoInTheMiddle) {
   FeatureSpec odd = spec_;
   Run({9, 1, kNone, 4, 100});
   EXPECT_EQ(Named("x").imputed, 6.5);
-  // An int has a whole number.
+  // For an int the number is rounded.
   EXPECT_EQ(std::get<int64_t>(spec_.schema.fields[1].default_value), 7);
   spec_ = odd;
   Run({9, 1, 100});
   EXPECT_EQ(Named("x").imputed, 9);
 }
 
-TEST_F(MeasureTest, AMedianOfManyValuesIsThatOfASample) {
+TEST_F(MeasureTest, TheMedianOfManyValuesIsThatOfASample) {
   Add("x", "x").impute = Impute::kMedian;
   Measure measure(spec_);
   constexpr int kRows = 1 << 16, kTimes = 40;  // more than 2^21 values: 0, 1, 2, ...
@@ -111,12 +111,13 @@ TEST_F(MeasureTest, AMedianOfManyValuesIsThatOfASample) {
     ASSERT_TRUE(measure.Add(rows, &bad_row).ok());
   }
   measure.Apply(&spec_);
-  // Of 2^20 values the median's rank deviates by 1 / 2^11 of the values (one standard deviation).
+  // With a sample of 2^20 values the median's rank is off by 1 / 2^11 of the values (one standard
+  // deviation).
   const double expected = kRows * kTimes / 2.0;
   EXPECT_NEAR(Named("x").imputed, expected, expected * 0.005);
 }
 
-TEST_F(MeasureTest, AColumnOfOneValueOrNoneIsNotDividedByZero) {
+TEST_F(MeasureTest, AColumnOfEqualOrNoValuesHasDeviationOne) {
   Add("x", "x").normalize = true;
   EXPECT_THAT(Run({3, 3, 3}), IsEmpty());
   EXPECT_EQ(Named("x").mean, 3);
@@ -128,7 +129,7 @@ TEST_F(MeasureTest, AColumnOfOneValueOrNoneIsNotDividedByZero) {
   EXPECT_EQ(Named("x").stddev, 1);
 }
 
-TEST_F(MeasureTest, AValueThatIsNotFiniteIsItsRowsError) {
+TEST_F(MeasureTest, AValueThatIsNotFiniteIsAnErrorOfItsRow) {
   Add("x", "x").normalize = true;
   Measure measure(spec_);
   Columns rows(measure.schema());
@@ -141,10 +142,11 @@ TEST_F(MeasureTest, AValueThatIsNotFiniteIsItsRowsError) {
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("column 'x'"));
   EXPECT_EQ(bad_row, 1);
-  EXPECT_THAT(measure.Apply(&spec_), ElementsAre("x")) << "nothing of these rows was added";
+  EXPECT_THAT(measure.Apply(&spec_), ElementsAre("x"))
+      << "no value of these rows may have been added";
 }
 
-TEST_F(MeasureTest, NumbersAreTakenForColumnsThatAreOtherwiseTheSame) {
+TEST_F(MeasureTest, NumbersAreCopiedForColumnsThatAreOtherwiseTheSame) {
   Add("x", "x").normalize = true;
   Add("n", "n").normalize = true;
   Add("i", "x").impute = Impute::kMean;
@@ -155,10 +157,10 @@ TEST_F(MeasureTest, NumbersAreTakenForColumnsThatAreOtherwiseTheSame) {
   CopyMeasured(spec_, &other);
   EXPECT_EQ(*other.Find("x"), Named("x"));
   EXPECT_EQ(*other.Find("i"), Named("i"));
-  EXPECT_EQ(other.schema, spec_.schema) << "with the default";
+  EXPECT_EQ(other.schema, spec_.schema) << "the schema includes the imputed default";
   EXPECT_EQ(FindUnmeasured(other), "n");
   EXPECT_NE(PrintMeasured(other), PrintMeasured(spec_));
-  CopyMeasured(before, &other);  // which knows none
+  CopyMeasured(before, &other);  // `before` has no numbers
   EXPECT_EQ(FindUnmeasured(other), "n");
 }
 

@@ -29,7 +29,7 @@ class NumericTransform final : public DenseTransform {
   }
 
  private:
-  // One value a row becomes two: the value, and whether it is missing.
+  // Turns the one value of a row into two: the value, and a flag for a missing one.
   static void AddFlags(const std::vector<uint8_t>& missing, std::vector<float>* values) {
     const size_t rows = values->size();
     values->resize(2 * rows);
@@ -50,7 +50,10 @@ constexpr double kLargest = 1e30;
 void ParseImpute(const formats::YamlReader& node, ColumnSpec* column) {
   column->missing_flag = node.Bool("missing_flag", false);
   if (!node.Has("impute")) {
-    if (node.Has("imputed")) node.Fail("'imputed' is what 'impute: mean' or 'median' has found");
+    if (node.Has("imputed"))
+      node.Fail(
+          "'imputed' is the number that 'impute: mean' or 'median' has found; give it only with "
+          "one of them");
     return;
   }
   const formats::YamlReader impute = node.At("impute");
@@ -80,11 +83,11 @@ void PrintImpute(const ColumnSpec& column, YAML::Emitter& out) {
   formats::EmitFlag(out, "missing_flag", column.missing_flag);
 }
 
-// What stands for a missing value is the default of the column's input.
+// The number for a missing value is the default of the column's input.
 absl::Status CheckImpute(const ColumnSpec& column, const formats::Field& field) {
   if (column.impute == Impute::kNone && !column.missing_flag) return absl::OkStatus();
   if (field.list) {
-    return Invalid("impute and missing_flag are for an input with one value a row; '", field.name,
+    return Invalid("impute and missing_flag are for an input with one value per row; '", field.name,
                    "' is a list");
   }
   if (column.missing_flag && !field.has_default) {
@@ -99,7 +102,7 @@ absl::Status CheckImpute(const ColumnSpec& column, const formats::Field& field) 
   return absl::OkStatus();
 }
 
-// Counts have a mark such as -1 or -2 in the place of a number, for which there is no logarithm.
+// Counts may have a mark such as -1 or -2 in place of a number, which has no logarithm.
 float Log1p(float value) {
   const bool is_mark = value <= -1 && std::isfinite(value);
   return is_mark ? 0 : std::log1p(value);
@@ -118,7 +121,7 @@ class NumericColumn final : public ColumnType {
     ParseScale(node, column);
     ParseImpute(node, column);
     if (!column->to_measure) return;
-    // Of several numbers some may have been given: all are measured.
+    // If only some of the numbers were given, all of them are measured.
     if (column->normalize) {
       column->mean = 0;
       column->stddev = 1;
@@ -179,7 +182,7 @@ absl::Status Normalizer::Apply(const formats::Columns& rows, std::vector<float>*
   }
   const size_t bad = FirstNotFinite(values->data(), values->size());
   if (bad == values->size()) return absl::OkStatus();
-  *bad_row = RowOfValue(input, bad);
+  *bad_row = FindRow(input, bad);
   return NotFinite(input, bad, (*values)[bad]);
 }
 

@@ -21,7 +21,7 @@ namespace {
 using formats::DataType;
 using formats::ValueType;
 
-constexpr int64_t kMostElements = int64_t{1} << 31;  // of a column in a batch
+constexpr int64_t kMostElements = int64_t{1} << 31;  // limits a column in a batch
 
 bool IsFloating(DataType type) {
   return type == DataType::kFloat || type == DataType::kDouble || type == DataType::kBfloat16 ||
@@ -43,8 +43,8 @@ std::string Wanted(const RawColumnSpec& column) {
                 ShapeText(column.shape));
 }
 
-// To the nearest even, as TensorFlow's casts.
-uint16_t Bfloat16Of(float value) {
+// Rounds to the nearest, ties to even, as TensorFlow's casts do.
+uint16_t ToBfloat16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40);
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
@@ -57,7 +57,7 @@ uint16_t ToHalf(float value) {
   if (std::isnan(value)) return static_cast<uint16_t>(sign | 0x7e00);
   if (size == 0) return static_cast<uint16_t>(sign);
   if (size >= 65520.0f) return static_cast<uint16_t>(sign | 0x7c00);
-  // The spacing of halves at this size; nearbyint rounds to even.
+  // The spacing of halves of this size; nearbyint rounds ties to even.
   int exponent = 0;
   std::frexp(size, &exponent);
   const int lowest = std::max(exponent - 11, -24);
@@ -66,7 +66,7 @@ uint16_t ToHalf(float value) {
   return static_cast<uint16_t>(sign + (static_cast<uint32_t>(lowest + 24) << 10) + units);
 }
 
-// Writes numbers of one type; false for one that it does not hold.
+// Writes numbers of one type; returns false for a number that the type cannot hold.
 class NumberWriter {
  public:
   NumberWriter(DataType type, std::byte* to) : type_(type), to_(to) {}
@@ -89,7 +89,7 @@ class NumberWriter {
     if (type_ == DataType::kDouble) {
       PutBytes(double{value});
     } else if (type_ == DataType::kBfloat16) {
-      PutBytes(Bfloat16Of(value));
+      PutBytes(ToBfloat16(value));
     } else if (type_ == DataType::kHalf) {
       PutBytes(ToHalf(value));
     } else {
@@ -109,7 +109,7 @@ class NumberWriter {
   std::byte* to_;
 };
 
-// One column with its place among the fields.
+// Reads one column from the field that it belongs to.
 class RawReader {
  public:
   RawReader(RawColumnSpec spec, int field) : spec_(std::move(spec)), field_(field) {
@@ -157,7 +157,8 @@ class RawReader {
                                   : values.offsets[static_cast<size_t>(row)];
   }
 
-  // How many values each row has; *longest: with what is any, of the longest.
+  // Checks how many values each row has. If the shape has kAnySize, *longest is the length of the
+  // longest row.
   absl::Status CheckCounts(const formats::Column& values, int rows, int64_t* longest,
                            int* bad_row) const {
     if (values.offsets.empty()) return absl::OkStatus();
@@ -252,7 +253,7 @@ class RawReader {
 
   const RawColumnSpec spec_;
   const int field_;
-  int64_t unit_ = 1;  // values, but for the size that is any
+  int64_t unit_ = 1;  // the product of all sizes but kAnySize, in values
   bool any_ = false;
 };
 
@@ -286,15 +287,15 @@ absl::StatusOr<formats::Field> GetField(const RawColumnSpec& column) {
   if (!column.decode.empty()) {
     if (std::ranges::count(column.shape, kAnySize) > 0 && column.decode == "raw") {
       return absl::InvalidArgumentError(
-          StrCat(GetName(column), ": raw bytes need a shape without a length that is any"));
+          StrCat(GetName(column), ": raw bytes need a shape of fixed lengths"));
     }
     return field;
   }
   if (std::ranges::count(column.shape, kAnySize) > 1) {
-    return absl::InvalidArgumentError(
-        StrCat(GetName(column), ": ", Wanted(column),
-               ", but a list of values can have one length that is any: give muster.keras.export ",
-               "a Field with a shape"));
+    return absl::InvalidArgumentError(StrCat(
+        GetName(column), ": ", Wanted(column),
+        ", but a list of values can have only one length that varies: give muster.keras.export ",
+        "a Field with a shape"));
   }
   field.list = !column.shape.empty();
   if (IsFloating(column.type)) {
@@ -319,7 +320,7 @@ absl::Status AddField(const RawColumnSpec& column, formats::Schema* schema) {
   if (schema->fields[static_cast<size_t>(there)] == field) return absl::OkStatus();
   return absl::InvalidArgumentError(
       StrCat(GetName(column), ": ", Wanted(column),
-             ", and something else of the same field in another place"));
+             " in one place, and something else from the same field in another"));
 }
 
 absl::StatusOr<std::vector<RawReader>> GetReaders(std::vector<RawColumnSpec> columns,
@@ -357,7 +358,7 @@ absl::StatusOr<formats::Schema> RawSchema(const RawColumnSpecs& columns, bool wi
 
 absl::StatusOr<std::unique_ptr<FeatureTransform>> NewRawTransform(RawColumnSpecs columns,
                                                                   const formats::Schema& schema) {
-  // Labels need not be there, where they are not asked for.
+  // Labels may be absent if they are not requested.
   std::erase_if(columns.labels,
                 [&](const RawColumnSpec& label) { return schema.Find(label.feature) < 0; });
   MUSTER_ASSIGN_OR_RETURN(auto inputs, GetReaders(std::move(columns.inputs), schema));

@@ -30,7 +30,7 @@ std::vector<std::string> Strings(const RawColumn& column) {
   return strings;
 }
 
-// One column of one field, and a label beside it.
+// One column over one field, and a label.
 class RawColumnsTest : public testing::Test {
  protected:
   void Use(DataType type, std::vector<int64_t> shape, std::string decode = "") {
@@ -95,7 +95,7 @@ TEST_F(RawColumnsTest, NumbersBecomeTheTypeOfTheModel) {
   EXPECT_THAT(Numbers<float>(batch_.raw[1]), ElementsAre(0, 1));
 }
 
-TEST_F(RawColumnsTest, ANumberThatTheTypeDoesNotHoldIsNamedWithItsRow) {
+TEST_F(RawColumnsTest, ANumberThatTheTypeCannotHoldIsReportedWithItsRow) {
   Use(DataType::kUint8, {2});
   AddInts({0, 255});
   AddInts({1, 256});
@@ -104,7 +104,7 @@ TEST_F(RawColumnsTest, ANumberThatTheTypeDoesNotHoldIsNamedWithItsRow) {
   EXPECT_EQ(bad_row_, 1);
 }
 
-TEST_F(RawColumnsTest, AnotherNumberOfValuesIsNamedWithBoth) {
+TEST_F(RawColumnsTest, AWrongNumberOfValuesIsReportedWithTheRightOne) {
   Use(DataType::kFloat, {2, 2});
   AddFloats({1, 2, 3, 4});
   AddFloats({1, 2, 3});
@@ -112,7 +112,7 @@ TEST_F(RawColumnsTest, AnotherNumberOfValuesIsNamedWithBoth) {
   EXPECT_EQ(bad_row_, 1);
 }
 
-TEST_F(RawColumnsTest, WhatHasAnyLengthIsPaddedToTheLongestOfTheBatch) {
+TEST_F(RawColumnsTest, AnyLengthIsPaddedToTheLongestOfTheBatch) {
   Use(DataType::kInt64, {kAnySize, 2});
   AddInts({1, 2});
   AddInts({});
@@ -151,7 +151,7 @@ TEST_F(RawColumnsTest, Bfloat16IsRoundedToEven) {
   EXPECT_THAT(Numbers<uint16_t>(Read()), ElementsAre(0x3f80, 0x3f80, 0x3f82));
 }
 
-TEST_F(RawColumnsTest, RawBytesAreTakenAsTheyAre) {
+TEST_F(RawColumnsTest, RawBytesAreNotChanged) {
   Use(DataType::kUint8, {2, 2}, "raw");
   AddStrings({std::string_view("\1\2\3\4", 4)});
   EXPECT_THAT(Numbers<uint8_t>(Read()), ElementsAre(1, 2, 3, 4));
@@ -159,17 +159,17 @@ TEST_F(RawColumnsTest, RawBytesAreTakenAsTheyAre) {
   EXPECT_THAT(Error(), HasSubstr("has 3 bytes, the model takes uint8 [2, 2]: 4 bytes"));
 }
 
-TEST_F(RawColumnsTest, ImagesStayForTheEngine) {
+TEST_F(RawColumnsTest, ImagesAreLeftToTheEngine) {
   Use(DataType::kUint8, {28, 20, 1}, "png");
   const std::string png = formats::TestPng(28, 20), jpeg = formats::TestJpeg(28, 20);
   AddStrings({png});
-  AddStrings({jpeg});  // which TensorFlow decodes as well
+  AddStrings({jpeg});  // TensorFlow decodes JPEG as well
   const RawColumn& column = Read();
   EXPECT_EQ(column.type, DataType::kString);
   EXPECT_THAT(Strings(column), ElementsAre(png, jpeg));
 }
 
-TEST_F(RawColumnsTest, ImagesThatAreNoneAreBadRows) {
+TEST_F(RawColumnsTest, BytesThatAreNoImageAreBadRows) {
   Use(DataType::kUint8, {28, 20, 1}, "png");
   const std::string png = formats::TestPng(28, 20), turned = formats::TestPng(20, 28);
   AddStrings({png});
@@ -191,20 +191,20 @@ std::string SchemaError(const RawColumnSpecs& columns) {
   return std::string(RawSchema(columns, true, false).status().message());
 }
 
-TEST(RawSchemaTest, WhatNoRecordCanHaveIsRefused) {
+TEST(RawSchemaTest, ColumnsThatNoRecordCanHaveAreRefused) {
   constexpr auto kComplex = static_cast<DataType>(8);
   EXPECT_THAT(SchemaError({.inputs = {{"x", "f", kComplex, {2}, ""}}}),
               HasSubstr("which no record has"));
   EXPECT_THAT(SchemaError({.inputs = {{"x", "f", DataType::kFloat, {kAnySize, kAnySize}, ""}}}),
-              HasSubstr("one length that is any"));
+              HasSubstr("only one length that varies"));
   EXPECT_THAT(SchemaError({.inputs = {{"x", "f", DataType::kFloat, {kAnySize}, "raw"}}}),
               HasSubstr("raw bytes need a shape"));
   EXPECT_THAT(SchemaError({.inputs = {{"x", "f", DataType::kFloat, {2}, ""}},
                            .labels = {{"y", "f", DataType::kInt64, {}, ""}}}),
-              HasSubstr("something else of the same field"));
+              HasSubstr("something else from the same field"));
 }
 
-TEST(RawSchemaTest, AFieldThatTwoColumnsReadIsThereOnce) {
+TEST(RawSchemaTest, AFieldThatTwoColumnsReadAppearsOnce) {
   const auto schema = RawSchema(
       {.inputs = {{"x", "f", DataType::kInt32, {2}, ""}, {"z", "f", DataType::kInt64, {2}, ""}},
        .labels = {{"y", "g", DataType::kInt64, {}, ""}}},
@@ -215,7 +215,7 @@ TEST(RawSchemaTest, AFieldThatTwoColumnsReadIsThereOnce) {
   EXPECT_TRUE(schema->fields[0].list);
 }
 
-TEST(RawSchemaTest, TheKeyIsAFieldWhereItIsAskedFor) {
+TEST(RawSchemaTest, TheKeyIsAFieldIfRequested) {
   RawColumnSpecs columns = {.inputs = {{"x", "f", DataType::kInt32, {}, ""}},
                             .key = {{"key", "id", DataType::kInt64, {}, ""}}};
   EXPECT_EQ(RawSchema(columns, false, false)->fields.size(), 1u);
@@ -224,11 +224,11 @@ TEST(RawSchemaTest, TheKeyIsAFieldWhereItIsAskedFor) {
   ASSERT_EQ(schema->fields.size(), 2u);
   EXPECT_EQ(schema->fields[1].name, "id");
   EXPECT_EQ(schema->fields[1].type, formats::ValueType::kInt);
-  columns.key->feature = "f";  // an input is the key
+  columns.key->feature = "f";  // an input is also the key
   EXPECT_EQ(RawSchema(columns, false, true)->fields.size(), 1u);
   columns.key->type = DataType::kString;
   EXPECT_THAT(RawSchema(columns, false, true).status().message(),
-              HasSubstr("something else of the same field"));
+              HasSubstr("something else from the same field"));
 }
 
 }  // namespace

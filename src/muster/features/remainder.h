@@ -1,4 +1,4 @@
-// Remainders by a divisor that is known before the loop.
+// Computes remainders by a divisor that is known before the loop.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 namespace muster::features {
 namespace {
 
-TEST(Remainder, EqualsTheDivisionsAtEdges) {
+TEST(Remainder, EqualsDivisionForEdgeCases) {
   const uint64_t divisors[] = {1,          2,          3,          5,          7,
                                10,         997,        1000,       1024,       65536,
                                2147483646, 2147483647, 1ULL << 31, 1ULL << 32, (1ULL << 63) - 1,
@@ -24,7 +24,7 @@ TEST(Remainder, EqualsTheDivisionsAtEdges) {
   }
 }
 
-TEST(Remainder, EqualsTheDivisionsAtRandom) {
+TEST(Remainder, EqualsDivisionForRandomNumbers) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 random(seed);

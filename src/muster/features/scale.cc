@@ -37,7 +37,7 @@ void ScaleWatch::Add(const FeatureBatch& batch) {
   rows_ += static_cast<uint64_t>(batch.rows);
   for (Watched& watched : watched_) {
     const DenseColumn& dense = batch.dense[watched.place];
-    // The flag of missing values follows each row's number.
+    // In each row the number is followed by the flag for a missing value.
     const size_t step = watched.column.missing_flag ? 2 : 1;
     for (size_t i = 0; i < dense.values.size(); i += step) {
       const double value = dense.values[i];
@@ -59,7 +59,7 @@ std::vector<std::string> ScaleWatch::ConsumeWarnings(bool ended) {
     better.normalize = better.to_measure = true;
     warnings.push_back(absl::StrFormat(
         "column '%s' reaches the model with values up to %.6g (root mean square %.3g in the first "
-        "%d rows), from which it learns badly; write in the model file: %s",
+        "%d rows), which slows or spoils its training; write in the model file: %s",
         watched.column.name, watched.largest, scale, rows_, PrintColumn(better)));
   }
   return warnings;

@@ -1,4 +1,4 @@
-// ScaleWatch: finds numeric columns that reach a model unscaled, which it learns badly from.
+// ScaleWatch: finds numeric columns that reach a model unscaled, which spoils its training.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,27 @@
 
 namespace muster::features {
 
-// Looks at the first rows of a training run: at the floats of numeric and sequence_numeric columns
-// as the model gets them. A column is unscaled if the root mean square of its floats is above
-// kLargest; a scaled one has about 1. One owner thread.
+// Watches the floats of numeric and sequence_numeric columns, as the model gets them, in the first
+// rows of a training run. A column is unscaled if the root mean square of its floats is above
+// kLargest; for a scaled one it is about 1. One owner thread.
 class ScaleWatch {
  public:
   static constexpr uint64_t kRows = 10'000;
   static constexpr double kLargest = 1000;
 
-  // `request` is that of the transform whose batches are added. Columns of `exempt` are not looked
-  // at: their scale does not matter.
+  // `request` is the one of the transform whose batches are added. Columns of `exempt` are not
+  // checked: their scale does not matter.
   ScaleWatch(const FeatureSpec& spec, const FeatureRequest& request,
              const std::vector<std::string>& exempt);
   void Add(const FeatureBatch& batch);
-  // Once, when kRows rows were added or the data `ended` before that: one line for each column that
-  // is unscaled, with the line of the model file that scales it. Otherwise nothing.
+  // Returns warnings once, when kRows rows were added or the data `ended` before that: one line for
+  // each column that is unscaled, with the line of the model file that scales it. Otherwise returns
+  // nothing.
   std::vector<std::string> ConsumeWarnings(bool ended);
 
  private:
   struct Watched {
-    size_t place = 0;  // in FeatureBatch::dense
+    size_t place = 0;  // index in FeatureBatch::dense
     ColumnSpec column = {};
     double squares = 0, count = 0, largest = 0;
   };
@@ -40,7 +41,7 @@ class ScaleWatch {
   bool done_ = false;
 };
 
-// "NAME: {numeric: INPUT, normalize: auto}": the column's line in a model file.
+// Prints the column's line in a model file: "NAME: {numeric: INPUT, normalize: auto}".
 std::string PrintColumn(const ColumnSpec& column);
 
 }  // namespace muster::features

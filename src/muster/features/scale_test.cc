@@ -41,7 +41,7 @@ class ScaleWatchTest : public testing::Test {
   FeatureRequest request_;
 };
 
-TEST_F(ScaleWatchTest, NamesColumnsInTheThousandsWithTheLineToWrite) {
+TEST_F(ScaleWatchTest, WarnsAboutColumnsInTheThousandsWithTheLineToWrite) {
   ScaleWatch watch(spec_, request_, {});
   watch.Add(Batch(900, -2000, 3, 5000));
   EXPECT_THAT(watch.ConsumeWarnings(false), IsEmpty());
@@ -62,7 +62,7 @@ TEST_F(ScaleWatchTest, ShortDataIsJudgedAtItsEnd) {
   EXPECT_THAT(warnings[0], HasSubstr("missing_flag: true"));
 }
 
-TEST_F(ScaleWatchTest, ColumnsThatAreNormalisedAreNotLookedAt) {
+TEST_F(ScaleWatchTest, NormalisedColumnsAreNotChecked) {
   spec_.columns[2].normalize = true;
   ScaleWatch watch(spec_, request_, {"gain"});
   watch.Add(Batch(1, 99999, 99999, 10));

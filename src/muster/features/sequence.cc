@@ -9,8 +9,8 @@
 namespace muster::features {
 namespace {
 
-// TensorFlow's SequenceNumericColumn (each value scaled, steps of `shape` values), then pooled as
-// the embeddings of a sequence are (ColumnSpec::pooling).
+// TensorFlow's SequenceNumericColumn (each value scaled, steps of `shape` values), whose steps are
+// then pooled like those of a sequence of embeddings (ColumnSpec::pooling).
 class SequenceTransform final : public DenseTransform {
  public:
   SequenceTransform(const FeatureSpec& spec, const ColumnSpec& column)
@@ -40,7 +40,7 @@ class SequenceTransform final : public DenseTransform {
   }
 
  private:
-  // At least one step; `pooled` is zeros.
+  // For at least one step; `pooled` is zeros on entry.
   void Pool(std::span<const float> values, float* pooled) const {
     const std::span<const float> last = values.last(shape_);
     if (pooling_ == Pooling::kLast || pooling_ == Pooling::kMax) {
@@ -88,8 +88,8 @@ class SequenceNumericColumn final : public ColumnType {
   absl::Status Check(const ColumnCheck& check) const override {
     const ColumnSpec& column = check.column();
     MUSTER_ASSIGN_OR_RETURN(const formats::Field* field, check.Number("a sequence"));
-    if (!field->list) return Invalid("a sequence needs a list; '", field->name, "' is none");
-    if (column.pooling == Pooling::kNone) return Invalid("needs its pooling");
+    if (!field->list) return Invalid("a sequence needs a list; '", field->name, "' is not one");
+    if (column.pooling == Pooling::kNone) return Invalid("needs a pooling");
     MUSTER_RETURN_IF_ERROR(check.Shape());
     return check.Scale();
   }

@@ -11,11 +11,11 @@
 namespace muster::features {
 namespace {
 
-// Scratch for as many Apply() calls as run at once. A std::mutex, since ThreadSanitizer does not
-// see what Debian's absl::Mutex orders.
+// Holds a Scratch for each Apply() call that runs at the same time. Uses a std::mutex, since
+// ThreadSanitizer does not understand Debian's absl::Mutex.
 class ScratchPool {
  public:
-  std::unique_ptr<Scratch> Take() {
+  std::unique_ptr<Scratch> Get() {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) return std::make_unique<Scratch>();
     std::unique_ptr<Scratch> scratch = std::move(free_.back());
@@ -35,7 +35,7 @@ class ScratchPool {
 
 template <typename Transform>
 struct Named {
-  std::string context;  // of its error messages
+  std::string context;  // for error messages
   std::unique_ptr<Transform> transform;
 };
 
@@ -47,12 +47,12 @@ absl::StatusOr<const ColumnSpec*> FindColumn(const FeatureSpec& spec, const std:
   return absl::NotFoundError(StrCat("no column '", name, "'", DidYouMean(name, known)));
 }
 
-// Every name once.
+// INVALID_ARGUMENT if a name occurs twice.
 absl::Status CheckOnce(const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (names[i] == names[j]) {
-        return absl::InvalidArgumentError(StrCat("column '", names[i], "' is asked for twice"));
+        return absl::InvalidArgumentError(StrCat("column '", names[i], "' is requested twice"));
       }
     }
   }
@@ -80,14 +80,14 @@ class TransformOfSpec final : public FeatureTransform {
     MUSTER_ASSIGN_OR_RETURN(const ColumnSpec* column, FindColumn(spec, name));
     if (column->to_measure) {
       return absl::FailedPreconditionError(
-          StrCat("column '", name, "' takes numbers from the training data (normalize: auto, ",
+          StrCat("column '", name, "' needs numbers from the training data (normalize: auto, ",
                  "impute: mean or median), which are not known before a training's first pass"));
     }
     std::unique_ptr<DenseTransform> transform =
         GetColumnType(column->kind).MakeDense(spec, *column);
     if (transform == nullptr) {
       return absl::InvalidArgumentError(
-          StrCat("column '", name, "' is neither numeric nor an indicator; ask for ",
+          StrCat("column '", name, "' is neither numeric nor an indicator; request ",
                  column->kind == ColumnKind::kEmbedding ? StrCat("the ids of '", column->input, "'")
                                                         : "its ids"));
     }
@@ -110,7 +110,7 @@ class TransformOfSpec final : public FeatureTransform {
   absl::Status Apply(const formats::Columns& rows, bool with_labels, FeatureBatch* batch,
                      int* bad_row) const override {
     int row = -1;
-    std::unique_ptr<Scratch> scratch = scratch_.Take();
+    std::unique_ptr<Scratch> scratch = scratch_.Get();
     absl::Status status = Fill(rows, with_labels, scratch.get(), batch, &row);
     scratch_.Return(std::move(scratch));
     if (bad_row != nullptr) *bad_row = row;
@@ -130,7 +130,7 @@ class TransformOfSpec final : public FeatureTransform {
     Fingerprints(rows, with_labels, scratch);
     if (with_labels) {
       if (label_ == nullptr) {
-        return absl::InvalidArgumentError("labels are asked for and the spec has no label");
+        return absl::InvalidArgumentError("labels are requested, but the spec has no label");
       }
       MUSTER_RETURN_IF_ERROR(label_->Apply(rows, *scratch, &batch->labels, bad_row));
       if (weight_ >= 0) {
@@ -152,7 +152,7 @@ class TransformOfSpec final : public FeatureTransform {
     return absl::OkStatus();
   }
 
-  // Once a value, whatever number of columns use it.
+  // Each value is fingerprinted once, however many columns use it.
   void Fingerprints(const formats::Columns& rows, bool with_labels, Scratch* scratch) const {
     scratch->fingerprints.resize(num_fields_);
     for (size_t field = 0; field < num_fields_; ++field) {
@@ -171,12 +171,12 @@ class TransformOfSpec final : public FeatureTransform {
 
   size_t num_fields_;
   std::vector<formats::ValueType> types_;  // by field
-  std::vector<bool> fingerprinted_;        // by field: a column reads them
+  std::vector<bool> fingerprinted_;        // by field: whether a column reads the fingerprints
   std::vector<bool> fingerprinted_for_label_;
   std::vector<Named<DenseTransform>> dense_;
   std::vector<Named<IdTransform>> ids_;
-  std::unique_ptr<LabelTransform> label_;  // null: none
-  int weight_ = -1;                        // field; -1: none
+  std::unique_ptr<LabelTransform> label_;  // null: no labels
+  int weight_ = -1;                        // index of a field; -1: none
   std::string weight_name_;
   mutable ScratchPool scratch_;
 };

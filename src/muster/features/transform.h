@@ -1,5 +1,6 @@
-// FeatureTransform: Columns (values as read) -> FeatureBatch (floats and ids), as TensorFlow's
-// feature columns do it. docs/features.md says which rule comes from which TensorFlow kernel.
+// FeatureTransform: turns Columns (values as read) into a FeatureBatch (floats and ids), as
+// TensorFlow's feature columns do. docs/features.md says which rule comes from which TensorFlow
+// kernel.
 #pragma once
 
 #include <memory>
@@ -13,8 +14,8 @@
 
 namespace muster::features {
 
-// The requested columns: names of dense columns (numeric, indicator, sequence) and of categorical
-// ones, each once; the batch holds them in this order.
+// The requested columns: the names of dense columns (numeric, indicator, sequence) and of
+// categorical ones, each once. The batch has them in this order.
 struct FeatureRequest {
   std::vector<std::string> dense;
   std::vector<std::string> categorical;
@@ -23,17 +24,18 @@ struct FeatureRequest {
 // Several threads may call Apply at once, each with its own batch.
 class FeatureTransform {
  public:
-  // `spec` is copied. NOT_FOUND or INVALID_ARGUMENT for a request that does not fit the spec;
+  // Copies `spec`. NOT_FOUND or INVALID_ARGUMENT for a request that does not fit the spec;
   // FAILED_PRECONDITION for a column whose numbers are not known yet (ColumnSpec::to_measure).
   static absl::StatusOr<std::unique_ptr<FeatureTransform>> Create(const FeatureSpec& spec,
                                                                   const FeatureRequest& request);
   virtual ~FeatureTransform() = default;
-  // Replaces *batch. `rows` must be of spec.schema. With `with_labels` also fills the labels and,
-  // if the spec names them, the weights. INVALID_ARGUMENT, for the row *bad_row (0-based), names
-  // column and value: a label that is not in its vocabulary or has another number of values, a
-  // weight below 0, an identity id out of range, a value that is not finite in a numeric column.
-  // Then *bad_row (when not null) is set; it is -1 for other errors and without an error. After an
-  // error *batch holds nothing useful. Allocates nothing once batches of this size have been seen.
+  // Replaces *batch. `rows` must have spec.schema. With `with_labels` also fills the labels and, if
+  // the spec names them, the weights. INVALID_ARGUMENT for a bad row: a label that is not in its
+  // vocabulary or has a wrong number of values, a weight below 0, an identity id out of range, a
+  // value that is not finite in a numeric column. The error names column and value, and *bad_row
+  // (if not null) is the row, from 0; without an error and for other errors *bad_row is -1. After
+  // an error the contents of *batch are unspecified. Allocates nothing once batches of this size
+  // have been seen.
   virtual absl::Status Apply(const formats::Columns& rows, bool with_labels, FeatureBatch* batch,
                              int* bad_row) const = 0;
 };

@@ -1,5 +1,6 @@
-// FeatureTransform on rows like those of the census table ("Adult"): 8 categorical columns, 2
-// crosses of strings (one with a bucketized age), the age bucket itself, 5 numbers, the label.
+// Measures FeatureTransform on rows like those of the census table ("Adult"): 8 categorical
+// columns, 2 crosses of strings (one with a bucketized age), the age bucket itself, 5 numbers, the
+// label.
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -77,7 +78,7 @@ FeatureSpec CensusSpec() {
     if (!hashed) column.words = vocabulary.words;
     spec.columns.push_back(column);
   }
-  spec.columns.pop_back();  // not of the label
+  spec.columns.pop_back();  // not the label's column
   ColumnSpec bucket = NewColumn("age_bucket", ColumnKind::kBucketized, "age");
   bucket.boundaries = {18, 25, 30, 35, 40, 45, 50, 55, 60, 65};
   ColumnSpec cross = NewColumn("cross", ColumnKind::kCross, "");
@@ -91,7 +92,7 @@ FeatureSpec CensusSpec() {
   return spec;
 }
 
-// Every value in memory of its own, as a decoder leaves them.
+// Puts every value into separate memory, as a decoder does.
 void FillRows(int count, uint32_t seed, formats::Columns* rows) {
   std::mt19937 random(seed);
   for (int row = 0; row < count; ++row) {
@@ -118,7 +119,7 @@ void BM_Census(benchmark::State& state) {
   }
   auto transform = FeatureTransform::Create(spec, request);
   if (!transform.ok()) return state.SkipWithError(transform.status().ToString().c_str());
-  // Many batches, so that no branch of the last one is remembered.
+  // There are many batches, so that the processor does not learn the branches of one.
   std::vector<formats::Columns> batches;
   for (int i = 0; i < 8192 / state.range(0); ++i) {
     FillRows(static_cast<int>(state.range(0)), i, &batches.emplace_back(spec.schema));

@@ -23,7 +23,7 @@ formats::Field GetField(std::string name, ValueType type, bool list = false) {
   return field;
 }
 
-// Fields s, i, x, list ss and label y; columns over them.
+// Fields s, i, x, list ss and label y, with columns over them.
 class TransformTest : public testing::Test {
  protected:
   TransformTest() {
@@ -94,7 +94,7 @@ TEST_F(TransformTest, ClipsBeforeItTakesLogarithms) {
   EXPECT_THAT(batch_.dense[0].values, ElementsAre(0, std::log1p(3.0F), std::log1p(7.0F)));
 }
 
-TEST_F(TransformTest, AFlagSaysWhereThereIsNoValue) {
+TEST_F(TransformTest, AFlagMarksMissingValues) {
   spec_.schema.fields[2].has_default = spec_.schema.fields[2].mark_missing = true;
   spec_.schema.fields[2].default_value = 6.0F;
   Named("scaled").missing_flag = true;
@@ -166,14 +166,14 @@ TEST_F(TransformTest, EmptyBatch) {
   EXPECT_THAT(batch_.id_lists[1].offsets, ElementsAre(0));
 }
 
-TEST_F(TransformTest, LabelsArePlacesInWords) {
+TEST_F(TransformTest, ALabelIsTheIndexOfItsWord) {
   ASSERT_TRUE(Apply({}, {{.y = "yes"}, {.y = "no"}}, true).ok());
   EXPECT_THAT(batch_.labels, ElementsAre(1, 0));
   ASSERT_TRUE(Apply({}, {{.y = "yes"}}, false).ok());
   EXPECT_THAT(batch_.labels, ElementsAre());
 }
 
-TEST_F(TransformTest, NumericLabelsAreThemselves) {
+TEST_F(TransformTest, NumericLabelsAreUnchanged) {
   spec_.label = {"i", {}};
   ASSERT_TRUE(Apply({}, {{.i = 1}, {.i = 0}, {.i = 3}}, true).ok());
   EXPECT_THAT(batch_.labels, ElementsAre(1, 0, 3));
@@ -182,7 +182,7 @@ TEST_F(TransformTest, NumericLabelsAreThemselves) {
   EXPECT_EQ(bad_row_, 1);
 }
 
-TEST_F(TransformTest, UnknownLabelIsNamed) {
+TEST_F(TransformTest, AnUnknownLabelIsReported) {
   const absl::Status status = Apply({}, {{.y = "yes"}, {.y = "noo"}}, true);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
@@ -190,20 +190,20 @@ TEST_F(TransformTest, UnknownLabelIsNamed) {
   EXPECT_EQ(bad_row_, 1);
 }
 
-TEST_F(TransformTest, NotFiniteLabelIsNamed) {
+TEST_F(TransformTest, ALabelThatIsNotFiniteIsReported) {
   spec_.label = {"x", {}};
   const absl::Status status = Apply({}, {{.x = std::nanf("")}}, true);
   EXPECT_EQ(status.message(), "label 'x': the value nan is not finite; mend or leave out the row");
   EXPECT_EQ(bad_row_, 0);
 }
 
-TEST_F(TransformTest, LabelsWithoutALabelInTheSpec) {
+TEST_F(TransformTest, LabelsNeedALabelInTheSpec) {
   spec_.label = {};
   EXPECT_EQ(Apply({}, {{}}, true).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(bad_row_, -1);
 }
 
-TEST_F(TransformTest, NotFiniteNumbersAreNamed) {
+TEST_F(TransformTest, NumbersThatAreNotFiniteAreReported) {
   const FeatureRequest scaled = {.dense = {"scaled"}, .categorical = {}};
   for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
     const absl::Status status = Apply(scaled, {{.x = 1}, {.x = 2}, {.x = bad}});
@@ -213,13 +213,13 @@ TEST_F(TransformTest, NotFiniteNumbersAreNamed) {
   }
 }
 
-TEST_F(TransformTest, ALogarithmThatDoesNotExistIsThatOfNothing) {
+TEST_F(TransformTest, TheLogarithmOfAMarkIsZero) {
   ASSERT_TRUE(
       Apply({.dense = {"log"}, .categorical = {}}, {{.x = -1}, {.x = -3}, {.x = -0.5}}).ok());
   EXPECT_THAT(batch_.dense[0].values, ElementsAre(0, 0, std::log1p(-0.5F)));
 }
 
-TEST_F(TransformTest, IdentityOutOfRangeIsNamed) {
+TEST_F(TransformTest, AnIdentityOutOfRangeIsReported) {
   const FeatureRequest identity = {.dense = {}, .categorical = {"identity"}};
   const absl::Status status = Apply(identity, {{.i = 4}, {.i = -3}, {.i = 5}});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -230,7 +230,7 @@ TEST_F(TransformTest, IdentityOutOfRangeIsNamed) {
   EXPECT_THAT(batch_.id_lists[0].ids, ElementsAre(4, -1, -1));
 }
 
-TEST_F(TransformTest, ErrorInAListNamesItsRow) {
+TEST_F(TransformTest, AnErrorInAListNamesItsRow) {
   spec_.schema.fields.push_back(GetField("ii", ValueType::kInt, true));
   Add("several", ColumnKind::kIdentity, "ii").buckets = 5;
   ColumnSpec& cross = Add("cross", ColumnKind::kCross, "");
@@ -265,7 +265,7 @@ TEST_F(TransformTest, TooManyCombinationsAreRefused) {
   EXPECT_EQ(bad_row_, 1);
 }
 
-TEST_F(TransformTest, RequestsThatDoNotFit) {
+TEST_F(TransformTest, RequestsThatDoNotFitAreRefused) {
   const auto error = [&](const FeatureRequest& request) {
     return FeatureTransform::Create(spec_, request).status();
   };
@@ -273,13 +273,13 @@ TEST_F(TransformTest, RequestsThatDoNotFit) {
   EXPECT_THAT(std::string(error({.dense = {"scale"}, .categorical = {}}).message()),
               HasSubstr("no column 'scale' (did you mean 'scaled'?)"));
   EXPECT_THAT(std::string(error({.dense = {"embedding"}, .categorical = {}}).message()),
-              HasSubstr("ask for the ids of 'words'"));
+              HasSubstr("request the ids of 'words'"));
   EXPECT_THAT(std::string(error({.dense = {"words"}, .categorical = {}}).message()),
-              HasSubstr("ask for its ids"));
+              HasSubstr("request its ids"));
   EXPECT_THAT(std::string(error({.dense = {}, .categorical = {"one_hot"}}).message()),
               HasSubstr("not categorical"));
   EXPECT_THAT(std::string(error({.dense = {"log", "log"}, .categorical = {}}).message()),
-              HasSubstr("'log' is asked for twice"));
+              HasSubstr("'log' is requested twice"));
   Named("log").stddev = 0;
   EXPECT_EQ(error({}).code(), absl::StatusCode::kInvalidArgument);
 }
@@ -293,7 +293,7 @@ TEST_F(TransformTest, RowsOfAnotherSchemaAreRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(TransformTest, SeveralThreads) {
+TEST_F(TransformTest, SeveralThreadsMayApplyAtOnce) {
   auto transform =
       FeatureTransform::Create(spec_, {.dense = {"many_hot"}, .categorical = {"words", "tags"}});
   ASSERT_TRUE(transform.ok());

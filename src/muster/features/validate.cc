@@ -1,4 +1,4 @@
-// What can be wrong with a FeatureSpec by itself.
+// Checks what can be wrong with a FeatureSpec by itself.
 #include "muster/features/validate.h"
 
 #include <utility>
@@ -35,7 +35,7 @@ absl::Status CheckSchema(const formats::Schema& schema) {
   return absl::OkStatus();
 }
 
-// A field that the label or the key names.
+// Finds a field that the label or the key names.
 absl::StatusOr<const Field*> ScalarField(const formats::Schema& schema, const std::string& name) {
   const int index = schema.Find(name);
   if (index < 0) {
@@ -43,22 +43,22 @@ absl::StatusOr<const Field*> ScalarField(const formats::Schema& schema, const st
     for (const Field& field : schema.fields) known.push_back(field.name);
     return Invalid("unknown input", DidYouMean(name, known));
   }
-  if (schema.fields[index].list) return Invalid("needs one value a row, not a list");
+  if (schema.fields[index].list) return Invalid("needs one value per row, not a list");
   return &schema.fields[index];
 }
 
-// The form of a label fits its field.
+// Checks that the form of a label fits its field.
 absl::StatusOr<const Field*> LabelField(const FeatureSpec& spec) {
   const LabelSpec& label = spec.label;
-  if (label.width < 1) return Invalid("has no numbers a row");
+  if (label.width < 1) return Invalid("has no numbers per row");
   if (label.form == LabelSpec::Form::kOne) return ScalarField(spec.schema, label.input);
   const int index = spec.schema.Find(label.input);
   if (index >= 0 && !spec.schema.fields[index].list) {
     return Invalid("needs to be a list ('list: true'), since its head learns ", label.width,
-                   " numbers a row");
+                   " numbers per row");
   }
   if (index >= 0) return &spec.schema.fields[index];
-  return ScalarField(spec.schema, label.input);  // which says that it is unknown
+  return ScalarField(spec.schema, label.input);  // which reports that the field is unknown
 }
 
 absl::Status CheckLabel(const FeatureSpec& spec) {
@@ -69,7 +69,7 @@ absl::Status CheckLabel(const FeatureSpec& spec) {
       return Invalid("is a string; list the words that are its classes");
     }
     if (spec.label.form == LabelSpec::Form::kSet && field->type != ValueType::kInt) {
-      return Invalid("is a list of floats; 'ids' are ints");
+      return Invalid("is a list of floats; 'ids: true' needs a list of ints");
     }
     return absl::OkStatus();
   }
@@ -91,7 +91,7 @@ absl::Status CheckWeight(const FeatureSpec& spec) {
 }  // namespace
 
 absl::Status Validate(const FeatureSpec& spec) {
-  // A baseline predicts from nothing at all.
+  // A baseline model predicts without any field.
   if (spec.schema.fields.empty() && !(spec.columns.empty() && spec.label.input.empty())) {
     return Invalid("the schema has no fields");
   }

@@ -1,4 +1,4 @@
-// The parts of Validate (column.h). Internal to this layer.
+// Parts of Validate (column.h). Internal to this layer.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ absl::Status Invalid(const Arguments&... arguments) {
   return absl::InvalidArgumentError(StrCat(arguments...));
 }
 
-// Checks every column by itself and the properties that columns share: their names, shared tables,
-// the lengths of lists. The schema is valid.
+// Checks every column by itself, and the properties that columns share: their names, shared tables,
+// lengths of lists. The schema must be valid.
 absl::Status CheckColumns(const FeatureSpec& spec);
 
-// The words of a vocabulary over a field of `type`.
+// Checks the words of a vocabulary over a field of `type`.
 absl::Status CheckWords(formats::ValueType type, const std::vector<std::string>& words);
 
 }  // namespace muster::features

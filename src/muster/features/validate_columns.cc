@@ -1,4 +1,4 @@
-// What can be wrong with the columns of a FeatureSpec.
+// Checks what can be wrong with the columns of a FeatureSpec.
 #include <map>
 
 #include "absl/container/flat_hash_set.h"
@@ -12,7 +12,8 @@ namespace {
 
 using formats::ValueType;
 
-// Columns that share a table: the same shape of it, and a name that is a variable's.
+// Checks that columns with a shared table agree on its shape, and that its name can be a
+// variable's.
 absl::Status CheckShared(const FeatureSpec& spec) {
   std::map<std::string, const ColumnSpec*> tables;
   for (const ColumnSpec& column : spec.columns) {
@@ -44,7 +45,7 @@ absl::Status CheckShared(const FeatureSpec& spec) {
   return absl::OkStatus();
 }
 
-// Columns that ask for rows of one length must ask for the same.
+// Checks that columns that read one field with a fixed length agree on it.
 absl::Status CheckShapes(const FeatureSpec& spec) {
   std::map<std::string, const ColumnSpec*> first;
   for (const ColumnSpec& column : spec.columns) {
@@ -57,7 +58,7 @@ absl::Status CheckShapes(const FeatureSpec& spec) {
   return absl::OkStatus();
 }
 
-// A row without a value of an input has one number, whatever column reads it.
+// Checks that all columns over an input impute the same number.
 absl::Status CheckImputes(const FeatureSpec& spec) {
   std::map<std::string, const ColumnSpec*> first;
   for (const ColumnSpec& column : spec.columns) {
@@ -72,7 +73,7 @@ absl::Status CheckImputes(const FeatureSpec& spec) {
 
 }  // namespace
 
-// The words of a vocabulary over a field of `type`.
+// Checks the words of a vocabulary over a field of `type`.
 absl::Status CheckWords(ValueType type, const std::vector<std::string>& words) {
   absl::flat_hash_set<std::string> texts;
   absl::flat_hash_set<int64_t> numbers;

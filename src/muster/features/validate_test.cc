@@ -28,7 +28,7 @@ ColumnSpec MakeColumn(std::string name, ColumnKind kind, std::string input) {
   return column;
 }
 
-// One valid column of every kind.
+// Returns a spec with one valid column of every kind.
 FeatureSpec ValidSpec() {
   FeatureSpec spec;
   spec.schema.fields = {
@@ -77,7 +77,7 @@ ColumnSpec& Named(FeatureSpec& spec, std::string_view name) {
   return spec.columns[0];
 }
 
-TEST(Validate, ABaselinePredictsFromNothingAtAll) { EXPECT_TRUE(Validate(FeatureSpec()).ok()); }
+TEST(Validate, ABaselineNeedsNoField) { EXPECT_TRUE(Validate(FeatureSpec()).ok()); }
 
 TEST(Column, CountsIds) {
   FeatureSpec spec = ValidSpec();
@@ -114,13 +114,13 @@ TEST(Column, CollectsWhatItUses) {
   spec.CollectUses("cross", &columns, &fields);
   EXPECT_THAT(columns, testing::ElementsAre("age_bucket", "cross", "words"));
   EXPECT_THAT(fields, testing::ElementsAre("age", "city", "visits"));
-  // Columns of a wrong spec may go round in circles.
+  // The columns of an invalid spec may form a circle.
   Named(spec, "weighted").input = "weighted";
   spec.CollectUses("weighted", &columns, &fields);
   EXPECT_EQ(spec.NumIds(Named(spec, "weighted")), 0);
 }
 
-TEST(Validate, TakesEveryKind) {
+TEST(Validate, AcceptsEveryKind) {
   const absl::Status status = Validate(ValidSpec());
   EXPECT_TRUE(status.ok()) << status;
 }
@@ -133,7 +133,7 @@ struct Mistake {
 
 class ValidateMistakes : public testing::TestWithParam<Mistake> {};
 
-TEST_P(ValidateMistakes, AreNamed) {
+TEST_P(ValidateMistakes, AreReported) {
   FeatureSpec spec = ValidSpec();
   GetParam().make(spec);
   const absl::Status status = Validate(spec);
@@ -150,7 +150,7 @@ const Mistake kMistakes[] = {
     {"NumericStddev", [](FeatureSpec& s) { Named(s, "number").stddev = 0; }, "stddev is 0"},
     {"NumericStddevTiny", [](FeatureSpec& s) { Named(s, "number").stddev = 1e-60; }, "stddev is"},
     {"ShapeOfAScalar", [](FeatureSpec& s) { Named(s, "number").shape = 2; },
-     "column 'number': shape is 2 and 'age' has one value a row"},
+     "column 'number': shape is 2 and 'age' has one value per row"},
     {"BucketizedShape",
      [](FeatureSpec& s) {
        s.schema.fields[0].list = true;
@@ -166,15 +166,15 @@ const Mistake kMistakes[] = {
     {"WeightedNotCategorical", [](FeatureSpec& s) { Named(s, "weighted").input = "number"; },
      "column 'weighted': its input 'number' is not categorical"},
     {"WeightedTwice", [](FeatureSpec& s) { Named(s, "weighted").input = "weighted"; },
-     "'weighted' is weighted already"},
+     "'weighted' is already weighted"},
     {"UnknownWeights", [](FeatureSpec& s) { Named(s, "weighted").weights = "score"; },
      "unknown input 'score' (did you mean 'scores'?)"},
     {"WeightsThatAreStrings", [](FeatureSpec& s) { Named(s, "weighted").weights = "tags"; },
      "weights are ints or floats; 'tags' is a string"},
     {"OneWeightForAList", [](FeatureSpec& s) { Named(s, "weighted").weights = "age"; },
-     "'hash' has a list a row, its weights 'age' one value"},
+     "'hash' has a list per row, its weights 'age' one value"},
     {"WeightsForOneValue", [](FeatureSpec& s) { Named(s, "weighted").input = "words"; },
-     "'words' has one value a row, its weights 'scores' a list"},
+     "'words' has one value per row, its weights 'scores' a list"},
     {"CrossOfWeighted", [](FeatureSpec& s) { Named(s, "cross").keys[0] = "weighted"; },
      "key 'weighted': is weighted, and a cross has no weights; give its column 'hash'"},
     {"NegativeNorm", [](FeatureSpec& s) { Named(s, "embedding").max_norm = -1; }, "max_norm is -1"},
@@ -183,7 +183,7 @@ const Mistake kMistakes[] = {
        Named(s, "embedding").input = "words";
        Named(s, "embedding").pooling = Pooling::kSum;
      },
-     "a pooling is for sequences; 'words' has one id a row"},
+     "a pooling is for sequences; 'words' has one id per row"},
     {"PoolingOfWeights", [](FeatureSpec& s) { Named(s, "shared").pooling = Pooling::kSum; },
      "'weighted' is weighted"},
     {"PoolingAndCombiner", [](FeatureSpec& s) { Named(s, "steps").combiner = Combiner::kSum; },
@@ -195,16 +195,16 @@ const Mistake kMistakes[] = {
     {"SharedIds", [](FeatureSpec& s) { Named(s, "shared").input = "words"; },
      "its table is 10 x 4, max_norm 0; that of 'shared' is 2 x 4"},
     {"SequenceOfOneValue", [](FeatureSpec& s) { Named(s, "sequence").input = "age"; },
-     "a sequence needs a list; 'age' is none"},
+     "a sequence needs a list; 'age' is not one"},
     {"SequenceWithoutPooling",
-     [](FeatureSpec& s) { Named(s, "sequence").pooling = Pooling::kNone; }, "needs its pooling"},
+     [](FeatureSpec& s) { Named(s, "sequence").pooling = Pooling::kNone; }, "needs a pooling"},
     {"SequenceScale", [](FeatureSpec& s) { Named(s, "sequence").stddev = 0; }, "stddev is 0"},
     {"NoBoundaries", [](FeatureSpec& s) { Named(s, "age_bucket").boundaries.clear(); }, "empty"},
     {"FallingBoundaries",
      [](FeatureSpec& s) {
        Named(s, "age_bucket").boundaries = {1, 1};
      },
-     "column 'age_bucket': boundaries must rise"},
+     "column 'age_bucket': boundaries must ascend"},
     {"InfiniteBoundary",
      [](FeatureSpec& s) {
        Named(s, "age_bucket").boundaries = {1, INFINITY};
@@ -283,7 +283,7 @@ const Mistake kMistakes[] = {
        Named(s, "hash").buckets = 5'000'000;
        Named(s, "indicator").input = "hash";
      },
-     "would be 5000000 floats a row"},
+     "would be 5000000 floats per row"},
     {"NoDimension", [](FeatureSpec& s) { Named(s, "embedding").dimension = 0; }, "dimension is 0"},
     {"SameName", [](FeatureSpec& s) { Named(s, "hash").name = "words"; },
      "column 'words': the name is there twice"},

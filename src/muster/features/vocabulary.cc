@@ -1,4 +1,4 @@
-// Vocabulary columns: TensorFlow's HashTable lookup with IdTableWithHashBuckets' unknown words.
+// Vocabulary columns: TensorFlow's HashTable lookup, with IdTableWithHashBuckets for unknown words.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -15,17 +15,19 @@ namespace muster::features {
 namespace {
 
 constexpr uint64_t kMaxVocabularyBytes = uint64_t{1} << 30;
-constexpr size_t kFewWords = 1000;  // whose table may be four times as large, for fewer collisions
+// up to so many words the table may be four times as large, for fewer collisions
+constexpr size_t kFewWords = 1000;
 
-// Open addressing with linear probing, at most half full; a slot's id is -1 while it is free.
-// Small vocabularies fit a few cache lines. `Slot` has `int32_t id`.
+// A hash table with open addressing and linear probing, at most half full; a free slot has id -1.
+// Small vocabularies fit in a few cache lines. `Slot` must have `int32_t id`.
 template <typename Slot>
 class WordTable {
  public:
   explicit WordTable(size_t words)
       : mask_(std::bit_ceil((words < kFewWords ? 4 : 2) * words) - 1), slots_(mask_ + 1) {}
 
-  // The slot for which is_word holds, or the free one where it would be. `hash`: all bits mixed.
+  // Returns the slot for which is_word holds, or else the free slot where the word belongs. All
+  // bits of `hash` must be mixed.
   template <typename IsWord>
   const Slot& Find(uint64_t hash, const IsWord& is_word) const {
     size_t i = hash & mask_;
@@ -44,7 +46,7 @@ class WordTable {
   std::vector<Slot> slots_;
 };
 
-// What becomes of a word that is not in the table.
+// What a word that is not in the table gets as its id.
 struct UnknownWords {
   explicit UnknownWords(const ColumnSpec& column)
       : default_id(column.default_id),
@@ -62,7 +64,8 @@ struct UnknownWords {
   Remainder buckets;
 };
 
-// The first and the last bytes of a word, which together with its size are all of a short one.
+// The first and the last bytes of a word; together with the word's size they determine a short
+// word.
 struct WordEnds {
   static constexpr size_t kMostBytes = 16;
 
@@ -140,7 +143,7 @@ class StringVocabulary final : public IdLookup {
     int32_t id = -1;
   };
 
-  // -1: it is none of the words.
+  // Returns -1 if the value is none of the words.
   int32_t Find(std::string_view value) const {
     const WordEnds ends(value);
     const auto is_value = [&](const Slot& slot) {
@@ -199,7 +202,7 @@ class IntVocabulary final : public IdLookup {
   UnknownWords unknown_;
 };
 
-// A vocabulary file: one word a line, LF or CRLF; the last line may lack its end.
+// Reads a vocabulary file: one word per line, LF or CRLF; the last line may lack its end.
 absl::StatusOr<std::vector<std::string>> ReadWords(io::FileSystem& files, const std::string& path) {
   MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(files, path, kMaxVocabularyBytes));
   std::vector<std::string> words = absl::StrSplit(text, '\n');
@@ -223,10 +226,10 @@ class VocabularyColumn final : public ColumnType {
     column->oov_buckets = node.Int("oov_buckets", 0, 0, kMaxTableRows);
     column->default_id = node.Int("default", -1, -1, kMaxTableRows);
     if (node.ok() && node.Has("words") == node.Has("file")) {
-      node.Fail("needs either 'words' (a list) or 'file' (one word a line)");
+      node.Fail("needs either 'words' (a list) or 'file' (one word per line)");
     }
     if (node.ok() && column->oov_buckets > 0 && column->default_id >= 0) {
-      node.Fail("'oov_buckets' and 'default' exclude each other");
+      node.Fail("give either 'oov_buckets' or 'default', not both");
     }
     column->words = node.Strings("words");
     if (node.ok() && node.Has("file")) {

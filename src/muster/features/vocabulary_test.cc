@@ -46,7 +46,7 @@ ColumnSpec Words(std::vector<std::string> words) {
 }
 
 TEST(VocabularyTest, WordsThatDifferInOneByteAreDifferent) {
-  // Every length, every place: ends and middles.
+  // Words of every length that differ at every position: at the ends and in the middle.
   std::vector<std::string> words, unknown;
   for (size_t size = 1; size <= 40; ++size) {
     const std::string word(size, 'a');
@@ -67,7 +67,8 @@ TEST(VocabularyTest, WordsOfAnyBytesAreFound) {
   std::set<std::string> distinct;
   while (distinct.size() < 3000) {
     std::string word(1 + random.Below(24), '\0');
-    for (char& c : word) c = static_cast<char>(random.Below(4));  // often the same bytes
+    // few values, so that words often have the same bytes
+    for (char& c : word) c = static_cast<char>(random.Below(4));
     distinct.insert(word);
   }
   const std::vector<std::string> all(distinct.begin(), distinct.end());

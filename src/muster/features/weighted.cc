@@ -7,7 +7,7 @@
 namespace muster::features {
 namespace {
 
-// TensorFlow's WeightedCategoricalColumn: the ids of a column and a weight for each of its values.
+// TensorFlow's WeightedCategoricalColumn: the ids of a column, and a weight for each of its values.
 class WeightedTransform final : public IdTransform {
  public:
   WeightedTransform(const FeatureSpec& spec, const ColumnSpec& column)
@@ -34,7 +34,7 @@ class WeightedTransform final : public IdTransform {
     std::copy(input.floats.begin(), input.floats.end(), ids->weights.begin());
     const size_t bad = FirstNotFinite(ids->weights.data(), ids->weights.size());
     if (bad == ids->weights.size()) return absl::OkStatus();
-    *bad_row = RowOfValue(input, bad);
+    *bad_row = FindRow(input, bad);
     return absl::InvalidArgumentError(
         StrCat("the weight ", ids->weights[bad], " is not finite; mend or leave out the row"));
   }
@@ -76,7 +76,7 @@ class WeightedColumn final : public ColumnType {
     const FeatureSpec& spec = check.spec();
     MUSTER_ASSIGN_OR_RETURN(const ColumnSpec* input, check.Categorical());
     if (input->kind == ColumnKind::kWeighted) {
-      return Invalid("'", input->name, "' is weighted already");
+      return Invalid("'", input->name, "' is already weighted");
     }
     MUSTER_ASSIGN_OR_RETURN(const formats::Field* weights, check.FieldNamed(column.weights));
     if (weights->type == formats::ValueType::kString) {
@@ -85,7 +85,7 @@ class WeightedColumn final : public ColumnType {
     const bool lists = spec.HasLists(*input);
     if (lists == weights->list) return absl::OkStatus();
     return Invalid("'", input->name, "' has ", lists ? "a list" : "one value",
-                   " a row, its weights '", weights->name, "' ", lists ? "one value" : "a list");
+                   " per row, its weights '", weights->name, "' ", lists ? "one value" : "a list");
   }
   std::string FindCrossFault(const ColumnSpec& column) const override {
     return StrCat("is weighted, and a cross has no weights; give its column '", column.input, "'");

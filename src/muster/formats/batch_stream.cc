@@ -26,7 +26,7 @@ struct StreamColumn {
   std::string name;
   ValueType type = ValueType::kInt;
   bool list = false;
-  int field = -1;  // of the schema; -1: passed over
+  int field = -1;  // index of a field of the schema; -1: the column is skipped
 };
 
 absl::StatusOr<std::vector<StreamColumn>> ParseStreamHeader(std::string_view header) {
@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<StreamColumn>> ParseStreamHeader(std::string_view hea
   return columns;
 }
 
-// Fields and columns are matched by name.
+// Matches fields and columns by name.
 absl::Status Bind(const Schema& schema, std::vector<StreamColumn>* columns,
                   std::vector<int>* absent) {
   for (size_t i = 0; i < schema.fields.size(); ++i) {
@@ -77,14 +77,14 @@ absl::Status Bind(const Schema& schema, std::vector<StreamColumn>* columns,
     }
     const bool widened = found->type == ValueType::kInt && field.type == ValueType::kFloat;
     if (found->type != field.type && !widened) {
-      return absl::InvalidArgumentError(StrCat("column '", field.name, "' of the stream is ",
-                                               ValueTypeName(found->type), ", the model file says ",
-                                               ValueTypeName(field.type)));
+      return absl::InvalidArgumentError(
+          StrCat("column '", field.name, "' of the stream is ", ValueTypeName(found->type),
+                 ", but the model file says ", ValueTypeName(field.type)));
     }
     if (found->list && !field.list) {
-      return absl::InvalidArgumentError(StrCat("column '", field.name,
-                                               "' of the stream is a list, the model file says ",
-                                               "one value a row (list: true takes lists)"));
+      return absl::InvalidArgumentError(
+          StrCat("column '", field.name, "' of the stream is a list, but the model file says ",
+                 "one value per row (list: true takes lists)"));
     }
     found->field = static_cast<int>(i);
   }
@@ -241,16 +241,16 @@ absl::StatusOr<FramePrefix> ParseFramePrefix(std::string_view prefix) {
   ByteReader cursor(prefix);
   FramePrefix frame;
   if (!cursor.Read(&frame.rows) || !cursor.Read(&frame.crc) || !cursor.Read(&frame.bytes)) {
-    return absl::DataLossError("the stream is cut in front of a batch");
+    return absl::DataLossError("the stream is cut before a batch");
   }
-  // A row must have at least one number: rows without bytes would cost memory and nothing else.
+  // A row must have at least one byte: rows without bytes would take memory without end.
   if (frame.bytes > kMaxFrameBytes || frame.rows > frame.bytes) {
     return absl::DataLossError(StrCat("a batch of ", frame.rows, " rows in ", frame.bytes,
                                       " bytes: it must be 1 to ", kMaxFrameBytes,
-                                      " bytes, and at least one a row"));
+                                      " bytes, and at least one per row"));
   }
   if (frame.rows == 0 && frame.bytes != 0) {
-    return absl::DataLossError("the stream's end has bytes");
+    return absl::DataLossError("the stream's end marker has bytes");
   }
   return frame;
 }

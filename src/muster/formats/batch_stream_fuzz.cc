@@ -1,4 +1,5 @@
-// A batch stream of any bytes: its header and first batch are refused or become whole columns.
+// Reads any bytes as a batch stream: its header and first batch are refused or become complete
+// columns.
 #include <zlib.h>
 
 #include <cstdio>
@@ -56,7 +57,7 @@ void FuzzOneStream(std::string_view bytes) {
   const auto size = ParseStreamPrefix(bytes.substr(0, kStreamPrefixBytes));
   bytes.remove_prefix(kStreamPrefixBytes);
   if (!size.ok() || *size < 4 || *size > bytes.size()) return;
-  // Makes the checksums right, so that the code after their check is reached.
+  // Corrects the checksums, so that the code after their check is reached.
   std::string header(bytes.substr(0, *size - 4));
   const uint32_t crc = ComputeCrc(header);
   header.append(reinterpret_cast<const char*>(&crc), sizeof crc);
@@ -67,7 +68,7 @@ void FuzzOneStream(std::string_view bytes) {
   auto frame = ParseFramePrefix(bytes.substr(0, kFramePrefixBytes));
   if (!frame.ok() || frame->rows == 0) return;
   bytes.remove_prefix(kFramePrefixBytes);
-  // As the reader does: a payload is as long as its frame says.
+  // As in the reader, a payload must be as long as its frame says.
   if (frame->bytes > bytes.size()) return;
   const auto payload = std::make_shared<const std::string>(bytes.substr(0, frame->bytes));
   frame->crc = ComputeCrc(*payload);

@@ -83,7 +83,7 @@ TEST(BatchStreamTest, IntsFillFloatsOneValueFillsAListAndAbsentColumnsTakeDefaul
   EXPECT_THAT(columns.column(3).offsets, ElementsAre(0, 0, 0));
 }
 
-TEST(BatchStreamTest, ColumnsThatDoNotFitTheSchemaAreNamed) {
+TEST(BatchStreamTest, ColumnsThatDoNotFitTheSchemaAreReported) {
   const std::string header = TestStreamHeader(StreamColumns());
   const auto refused = [&](const Field& field) {
     const absl::Status status = BatchStreamDecoder::Create(header, {{field}}).status();
@@ -92,7 +92,7 @@ TEST(BatchStreamTest, ColumnsThatDoNotFitTheSchemaAreNamed) {
   };
   EXPECT_THAT(refused(StreamField("wage", ValueType::kInt)), HasSubstr("no column 'wage'"));
   EXPECT_THAT(refused(StreamField("gain", ValueType::kInt)),
-              HasSubstr("'gain' of the stream is float, the model file says int"));
+              HasSubstr("'gain' of the stream is float, but the model file says int"));
   EXPECT_THAT(refused(StreamField("tags", ValueType::kString)), HasSubstr("is a list"));
 }
 
@@ -117,7 +117,7 @@ TEST(BatchStreamTest, EveryCutAndEveryFlippedByteOfABatchIsDataLoss) {
   EXPECT_THAT(std::string(longer.message()), HasSubstr("bytes after its last column"));
 }
 
-TEST(BatchStreamTest, LengthsThatPromiseMoreThanThereIsAreDataLoss) {
+TEST(BatchStreamTest, LengthsBeyondTheDataAreDataLoss) {
   const Schema schema = {{StreamField("tags", ValueType::kString, true)}};
   auto decoder =
       BatchStreamDecoder::Create(TestStreamHeader({{"tags", ValueType::kString, true}}), schema)

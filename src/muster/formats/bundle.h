@@ -1,6 +1,6 @@
 // TensorFlow's checkpoint "bundle": PREFIX.index, a sorted table (leveldb's SSTable format) from
-// tensor name to a BundleEntryProto, and PREFIX.data-00000-of-0000N, the bytes. Read and written by
-// tf.train.load_checkpoint. docs/formats/bundle.md; source:
+// tensor name to a BundleEntryProto, and PREFIX.data-00000-of-0000N, the bytes.
+// tf.train.load_checkpoint reads such bundles. See docs/formats/bundle.md; source:
 // tensorflow/core/util/tensor_bundle/tensor_bundle.h, tensorflow/core/lib/io/format.h.
 #pragma once
 
@@ -38,11 +38,13 @@ enum class DataType : int {
   kUint64 = 23,
 };
 
-// Bytes of an element; 0 for strings and for types that are not stored as plain elements.
+// Returns the bytes of an element; 0 for strings and for types that are not stored as plain
+// elements.
 size_t DataTypeBytes(DataType type);
-// "float32", "string", ... as NumPy calls them; "type 20" for those that TensorFlow does not store.
+// Returns "float32", "string", ... as NumPy calls them; "type 20" for types that TensorFlow does
+// not store.
 std::string DataTypeName(DataType type);
-// The product; nullopt when a dimension is negative or the product over 2^62.
+// Returns the product; nullopt if a dimension is negative or the product is above 2^62.
 std::optional<int64_t> ElementCount(std::span<const int64_t> shape);
 
 struct TensorInfo {
@@ -54,10 +56,10 @@ struct TensorInfo {
 // Writes PREFIX.data-00000-of-00001 and PREFIX.index under temporary names; Finish() syncs and
 // renames both, the index last: without an index there is no checkpoint. If a bundle of this name
 // exists, the new data file gets another name (a second, empty shard makes it data-00000-of-00002),
-// so that the rename of the index is the atomic switch in this case too. Tensors may come in any
-// order. Destroying an unfinished writer removes its temporary files. One owner thread. Errors:
-// INVALID_ARGUMENT for a name that is empty, used twice or starts with '\0', and for bytes that do
-// not fit the shape; otherwise those of the file system.
+// so that in this case too the rename of the index switches atomically. Tensors may come in any
+// order. The destructor of an unfinished writer removes its temporary files. One owner thread.
+// Errors: INVALID_ARGUMENT for a name that is empty, used twice or begins with '\0', and for bytes
+// that do not fit the shape; otherwise those of the file system.
 class BundleWriter {
  public:
   static absl::StatusOr<std::unique_ptr<BundleWriter>> Create(io::FileSystem& files,
@@ -66,7 +68,7 @@ class BundleWriter {
   // `bytes` are the elements in row-major order, little-endian.
   virtual absl::Status Add(std::string_view name, DataType type, std::span<const int64_t> shape,
                            std::string_view bytes) = 0;
-  // The same for bytes that `read` provides piece by piece: each call fills all of `piece`.
+  // As Add, with bytes that `read` provides piece by piece: each call fills all of `piece`.
   using ReadPiece = std::function<absl::Status(std::span<char> piece)>;
   virtual absl::Status AddPieces(std::string_view name, DataType type,
                                  std::span<const int64_t> shape, const ReadPiece& read) = 0;
@@ -78,16 +80,16 @@ class BundleWriter {
 // Thread-safe after Open. All lengths are checked against the files before memory is allocated;
 // checksums of blocks and tensors are checked. Errors are DATA_LOSS with file and offset; NOT_FOUND
 // for a missing tensor (with the nearest name) or a missing index or data file; UNIMPLEMENTED for
-// data that TensorFlow may write and this does not read: big-endian bundles, and the values of a
-// partitioned tensor (it is listed with 0 bytes, its slices are not).
+// data that TensorFlow may write but Muster does not read: big-endian bundles, and the values of a
+// partitioned tensor (which is listed with 0 bytes, without its slices).
 class BundleReader {
  public:
-  // Reads the index and checks that the data files are there and long enough.
+  // Reads the index and checks that the data files exist and are long enough.
   static absl::StatusOr<std::unique_ptr<BundleReader>> Open(io::FileSystem& files,
                                                             const std::string& prefix);
   virtual ~BundleReader() = default;
   virtual const std::map<std::string, TensorInfo>& tensors() const = 0;
-  // `*buffer` must have exactly the tensor's bytes.
+  // `*buffer` must have exactly the tensor's size.
   virtual absl::Status Read(std::string_view name, std::span<char> buffer) const = 0;
   virtual absl::StatusOr<std::vector<std::string>> ReadStrings(std::string_view name) const = 0;
   // Reads a tensor of any type and checks its checksum, using little memory.

@@ -1,6 +1,7 @@
-// The data file of a bundle whose index is sound. The first byte says how many strings it claims to
-// be; the rest is read as plain bytes and as those strings. The strings are taken twice, the second
-// time with the checksum of their lengths put right, which no mutation does.
+// Reads any bytes as the data file of a bundle whose index is valid. The first byte is the number
+// of strings that the file claims to have; the rest is read as plain bytes and as those strings.
+// The strings are read twice, the second time with a corrected checksum of their lengths, which no
+// mutation gets right.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -65,7 +66,7 @@ void Check(const std::string& data, uint64_t count) {
   Expect(again.ok() && *again == *decoded && again_crc == encoded.crc, "strings are written");
 }
 
-// The data with the checksum of `count` lengths right, where that many can be read.
+// Corrects the checksum of `count` lengths in the data, if that many can be read.
 std::string Repaired(std::string data, uint64_t count) {
   ByteReader rest(data);
   std::vector<std::string> values;
@@ -75,7 +76,7 @@ std::string Repaired(std::string data, uint64_t count) {
     total += length;
   }
   if (values.size() < count || rest.left() < 4) return data;
-  // Where the lengths end in what a writer makes of them, their checksum begins.
+  // In what a writer makes of the values, the checksum begins where the lengths end.
   const EncodedStrings encoded = EncodeStrings(values);
   const std::string checksum = encoded.bytes.substr(encoded.bytes.size() - total - 4, 4);
   std::copy(checksum.begin(), checksum.end(), data.end() - static_cast<int64_t>(rest.left()));

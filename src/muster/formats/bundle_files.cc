@@ -44,7 +44,7 @@ EncodedStrings EncodeStrings(std::span<const std::string> values) {
 absl::StatusOr<std::vector<std::string>> DecodeStrings(std::string_view bytes, uint64_t count,
                                                        uint32_t* crc) {
   if (count > bytes.size()) {
-    return absl::DataLossError(StrCat(count, " strings cannot lie in ", bytes.size(), " bytes"));
+    return absl::DataLossError(StrCat(count, " strings do not fit in ", bytes.size(), " bytes"));
   }
   const uint64_t all_bytes = bytes.size();
   ByteReader reader(bytes);

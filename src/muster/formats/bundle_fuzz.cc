@@ -1,6 +1,6 @@
-// The index of a bundle, over a data file of 64 bytes; everything listed is read. The input is
-// taken twice: as the whole file, and as the contents of its one data block, so that checksums,
-// which no mutation gets right, do not hide the code after their check.
+// Reads any bytes as the index of a bundle, over a data file of 64 bytes, and reads everything that
+// is listed. The input is used twice: as the whole file, and as the contents of its one data block,
+// so that checksums, which no mutation gets right, do not hide the code after their check.
 #include <cstdint>
 #include <cstdlib>
 
@@ -20,7 +20,7 @@ void AddBlock(std::string* file, std::string block) {
   AppendFixed32(file, MaskedCrc32c(block));
 }
 
-// A table with one data block of these contents.
+// Makes a table with one data block of these contents.
 std::string Wrap(std::string_view contents) {
   std::string file;
   AddBlock(&file, std::string(contents));

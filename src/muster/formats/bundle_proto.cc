@@ -79,7 +79,7 @@ std::string SerializeBundleHeader(const BundleHeader& header) {
   return bytes;
 }
 
-// As in libprotobuf, a field that is zero is left out, and an empty message is not.
+// As in libprotobuf, a field that is zero is left out, but an empty message is not.
 std::string SerializeBundleEntry(const BundleEntry& entry) {
   std::string bytes;
   protozero::pbf_writer writer(bytes);

@@ -15,7 +15,7 @@ namespace muster::formats {
 struct BundleHeader {
   int32_t shards = 1;
   bool big_endian = false;
-  int32_t min_consumer = 0;  // the lowest allowed version of a reader; this one is 1
+  int32_t min_consumer = 0;  // the lowest version that a reader must have; this reader's is 1
 };
 
 struct BundleEntry {
@@ -25,7 +25,7 @@ struct BundleEntry {
   int64_t offset = 0;
   int64_t size = 0;
   uint32_t masked_crc = 0;
-  int slices = 0;  // > 0: a partitioned tensor, whose slices have entries of their own
+  int slices = 0;  // > 0: a partitioned tensor, whose slices have separate entries
 };
 
 constexpr int32_t kBundleVersion = 1;
@@ -33,7 +33,7 @@ constexpr int32_t kBundleVersion = 1;
 std::string SerializeBundleHeader(const BundleHeader& header);
 std::string SerializeBundleEntry(const BundleEntry& entry);
 
-// nullopt when the bytes are not such a message.
+// Returns nullopt if the bytes are not such a message.
 std::optional<BundleHeader> ParseBundleHeader(std::string_view bytes);
 std::optional<BundleEntry> ParseBundleEntry(std::string_view bytes);
 

@@ -32,11 +32,11 @@ class FileBundleReader : public BundleReader {
     MUSTER_ASSIGN_OR_RETURN(const BundleEntry* entry, Find(name));
     if (entry->type == DataType::kString) {
       return absl::InvalidArgumentError(
-          StrCat(prefix_, ": tensor '", name, "' is of strings, not of plain bytes"));
+          StrCat(prefix_, ": tensor '", name, "' has strings, not plain bytes"));
     }
     if (buffer.size() != static_cast<uint64_t>(entry->size)) {
       return absl::InvalidArgumentError(StrCat(prefix_, ": tensor '", name, "' has ", entry->size,
-                                               " bytes, the buffer ", buffer.size()));
+                                               " bytes, but the buffer has ", buffer.size()));
     }
     uint32_t crc = 0;
     for (size_t done = 0; done < buffer.size();) {
@@ -55,7 +55,7 @@ class FileBundleReader : public BundleReader {
     }
     if (entry->size == 0) return std::vector<std::string>();
     std::string bytes(entry->size, '\0');
-    uint32_t crc = 0;  // of the file's bytes; that of a string tensor is another
+    uint32_t crc = 0;  // of the file's bytes; a string tensor's is computed differently
     MUSTER_RETURN_IF_ERROR(ReadPiece(name, *entry, 0, bytes, &crc));
     auto values = DecodeStrings(bytes, *ElementCount(entry->shape), &crc);
     if (!values.ok()) return Annotate(values.status(), Where(name, *entry));
@@ -91,11 +91,11 @@ class FileBundleReader : public BundleReader {
     if (!key.empty() || !header) return Broken("its first entry is not a checkpoint's header");
     if (header->big_endian) {
       return absl::UnimplementedError(
-          StrCat(index_path_, ": a checkpoint of a big-endian machine"));
+          StrCat(index_path_, ": a checkpoint from a big-endian machine"));
     }
     if (header->min_consumer > kBundleVersion) {
       return absl::UnimplementedError(StrCat(index_path_, ": written for readers of version ",
-                                             header->min_consumer, ", this is version ",
+                                             header->min_consumer, ", but this is version ",
                                              kBundleVersion));
     }
     if (header->shards < 0) return Broken(StrCat("it claims ", header->shards, " data files"));
@@ -117,7 +117,8 @@ class FileBundleReader : public BundleReader {
     return absl::OkStatus();
   }
 
-  // Opens the data files. Every tensor must lie within its file and have the bytes of its shape.
+  // Opens the data files. Every tensor must lie within its file and have as many bytes as its shape
+  // needs.
   absl::Status CheckExtents() {
     std::vector<uint64_t> sizes;
     for (int shard = 0; shard < shards_; ++shard) {

@@ -31,7 +31,7 @@ absl::StatusOr<std::string> ReadTensorBytes(const BundleReader& reader, const st
   return bytes;
 }
 
-// What make_test_bundle.py saves, in its order.
+// The tensors that make_test_bundle.py saves, in its order.
 struct Saved {
   std::string name;
   DataType type;
@@ -102,7 +102,7 @@ void ExpectHolds(const BundleReader& reader, const std::vector<Saved>& all) {
   }
 }
 
-// An index with the given entries under the name "b"; its data files are the caller's.
+// Writes an index with the given entries under the name "b"; the caller writes its data files.
 void WriteIndex(io::FileSystem& files, const BundleHeader& header,
                 const std::vector<std::pair<std::string, std::string>>& entries) {
   TableBuilder table;
@@ -133,7 +133,7 @@ TEST(BundleTest, WritesTheBytesThatTensorFlowWrites) {
   EXPECT_THAT(*names, ElementsAre("b.data-00000-of-00001", "b.index"));
 }
 
-TEST(BundleTest, ReplacesABundleByAnotherDataFile) {
+TEST(BundleTest, ReplacesABundleWithANewDataFile) {
   const auto files = io::NewMemoryFileSystem();
   const std::vector<Saved> first = {{"a", DataType::kInt32, {1}, Bytes<int32_t>({1}), {}}};
   const std::vector<Saved> second = {{"a", DataType::kInt32, {1}, Bytes<int32_t>({2}), {}}};
@@ -163,7 +163,7 @@ TEST(BundleTest, AnUnfinishedWriterLeavesNothing) {
   EXPECT_TRUE(files->List(".")->empty());
 }
 
-TEST(BundleTest, RefusesWhatCannotBeStored) {
+TEST(BundleTest, RefusesTensorsThatCannotBeStored) {
   const auto files = io::NewMemoryFileSystem();
   auto writer = *BundleWriter::Create(*files, "b");
   const int64_t three[] = {3};
@@ -186,7 +186,7 @@ TEST(BundleTest, ReadsSeveralDataFiles) {
   b.shard = 1;
   b.offset = 3;
   const std::string a_bytes = Bytes<int32_t>({7}), b_bytes = Bytes<int32_t>({8});
-  // The masked CRC-32C of each, as a one-shard writer stores it.
+  // These are the masked CRC-32C of each data file, as a writer of one shard stores it.
   ASSERT_TRUE(
       WriteAll(*files, "one",
                {{"a", DataType::kInt32, {}, a_bytes, {}}, {"b", DataType::kInt32, {}, b_bytes, {}}})
@@ -244,7 +244,7 @@ TEST(BundleTest, AFailingSourceOfPiecesFailsTheAdd) {
   EXPECT_TRUE(absl::IsInvalidArgument(writer->AddPieces("s", DataType::kString, {{2}}, read)));
 }
 
-TEST(BundleTest, AMissingTensorIsNamedWithItsNeighbour) {
+TEST(BundleTest, AMissingTensorIsReportedWithTheNearestName) {
   const auto files = io::NewLocalFileSystem();
   const auto reader = *BundleReader::Open(*files, kTensorFlowPrefix);
   const absl::Status status = ReadTensorBytes(*reader, "zeta/flaot").status();

@@ -85,7 +85,7 @@ class FileBundleWriter : public BundleWriter {
       MUSTER_RETURN_IF_ERROR(
           files_.Rename(TemporaryData(shard), BundleDataPath(prefix_, shard, shards_)));
     }
-    // The names of the data files must be on the device before the index that refers to them.
+    // The names of the data files must be durable before the index that refers to them.
     const std::string folder = io::Dirname(prefix_);
     MUSTER_RETURN_IF_ERROR(files_.SyncFolder(folder));
     MUSTER_RETURN_IF_ERROR(files_.Rename(TemporaryIndex(), BundleIndexPath(prefix_)));
@@ -117,7 +117,7 @@ class FileBundleWriter : public BundleWriter {
     return Refused(name, StrCat(bytes, " bytes do not fit its type and shape"));
   }
 
-  // Makes the entry of a tensor of plain elements.
+  // Returns the number of bytes of a tensor of plain elements.
   absl::StatusOr<uint64_t> GetBytes(std::string_view name, DataType type,
                                     std::span<const int64_t> shape) const {
     const std::optional<int64_t> count = ElementCount(shape);
@@ -162,9 +162,9 @@ class FileBundleWriter : public BundleWriter {
 
   io::FileSystem& files_;
   const std::string prefix_;
-  const int old_shards_;  // of the bundle that this one replaces; 0: there is none
+  const int old_shards_;  // shards of the bundle that this one replaces; 0: there is none
   const int shards_;
-  std::vector<std::unique_ptr<io::WritableFile>> data_files_;  // all tensors go to the first
+  std::vector<std::unique_ptr<io::WritableFile>> data_files_;  // the first one gets all tensors
   std::map<std::string, BundleEntry> entries_;
   uint64_t offset_ = 0;
   std::vector<char> piece_;

@@ -11,7 +11,7 @@ absl::Status BrokenColumn(const ColumnShape& shape, std::string_view what) {
   return absl::DataLossError(StrCat("column '", shape.name, "': ", what));
 }
 
-// Whether there are bits for `count` values, or none at all.
+// Whether there are bits for `count` values, or no bits at all.
 bool HasBits(std::string_view bits, uint64_t count) {
   return bits.empty() || bits.size() >= (count + 7) / 8;
 }
@@ -40,7 +40,7 @@ uint64_t BytesOfNumbers(BufferType type, uint64_t count) {
   return 0;
 }
 
-// Whether `offsets` are `count` + 1 numbers that do not descend. *end becomes the last one.
+// Checks that `offsets` are `count` + 1 numbers that do not descend. *end becomes the last one.
 absl::Status CheckOffsets(const ColumnShape& shape, std::string_view kind,
                           std::span<const int32_t> offsets, uint64_t count, uint64_t* end) {
   if (offsets.size() <= count) {
@@ -59,13 +59,14 @@ absl::Status CheckOffsets(const ColumnShape& shape, std::string_view kind,
 
 absl::Status CheckColumn(const ColumnShape& shape, const ColumnBuffers& buffers, uint64_t rows) {
   if (!HasBits(buffers.validity, rows)) {
-    return BrokenColumn(shape, StrCat("no validity for some of the ", rows, " rows"));
+    return BrokenColumn(shape, StrCat("validity bits are missing for some of the ", rows, " rows"));
   }
   uint64_t values = rows;
   if (shape.list) {
     MUSTER_RETURN_IF_ERROR(CheckOffsets(shape, "lists", buffers.list_offsets, rows, &values));
     if (!HasBits(buffers.value_validity, values)) {
-      return BrokenColumn(shape, StrCat("no validity for some of the ", values, " values"));
+      return BrokenColumn(shape,
+                          StrCat("validity bits are missing for some of the ", values, " values"));
     }
   }
   uint64_t bytes = BytesOfNumbers(shape.type, values);
@@ -73,8 +74,8 @@ absl::Status CheckColumn(const ColumnShape& shape, const ColumnBuffers& buffers,
     MUSTER_RETURN_IF_ERROR(CheckOffsets(shape, "strings", buffers.string_offsets, values, &bytes));
   }
   if (buffers.values.size() >= bytes) return absl::OkStatus();
-  return BrokenColumn(
-      shape, StrCat(values, " values need ", bytes, " bytes, there are ", buffers.values.size()));
+  return BrokenColumn(shape, StrCat(values, " values need ", bytes, " bytes, but there are ",
+                                    buffers.values.size()));
 }
 
 }  // namespace
@@ -88,7 +89,7 @@ std::string_view BufferTypeName(BufferType type) {
 absl::Status CheckColumnChunk(const std::vector<ColumnShape>& shapes, const ColumnChunk& chunk) {
   if (chunk.columns.size() != shapes.size()) {
     return absl::DataLossError(
-        StrCat("a chunk of ", chunk.columns.size(), " columns in data of ", shapes.size()));
+        StrCat("a chunk of ", chunk.columns.size(), " columns, but the data has ", shapes.size()));
   }
   for (size_t i = 0; i < shapes.size(); ++i) {
     MUSTER_RETURN_IF_ERROR(CheckColumn(shapes[i], chunk.columns[i], chunk.rows));

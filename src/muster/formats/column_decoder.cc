@@ -18,7 +18,7 @@ bool HasBit(std::string_view bits, size_t i) {
   return bits.empty() || ((static_cast<uint8_t>(bits[i / 8]) >> (i % 8)) & 1) != 0;
 }
 
-// Calls use(read), where read(i) is value i of the column.
+// Calls use(read), where read(i) returns value i of the column.
 template <typename Use>
 auto VisitValues(BufferType type, const ColumnBuffers& buffers, const Use& use) {
   const auto numbers = [&](auto identity) {
@@ -60,8 +60,8 @@ auto VisitValues(BufferType type, const ColumnBuffers& buffers, const Use& use) 
   });
 }
 
-// Converts a value to the type of a field; false if it does not fit. Types that no decoder is made
-// for do not fit.
+// Converts a value to the type of a field; false if it does not fit. Types for which there is no
+// decoder never fit.
 template <typename From, typename To>
 bool ConvertValue(From from, To* to) {
   if constexpr (std::is_same_v<From, To>) {
@@ -79,7 +79,7 @@ bool ConvertValue(From from, To* to) {
     *to = static_cast<To>(from);
     return true;
   } else {
-    *to = static_cast<To>(+from);  // int8_t is a number here: promoted, it is no character
+    *to = static_cast<To>(+from);  // promoted, since int8_t would be taken for a character
     return std::is_signed_v<From> || *to >= 0;
   }
 }
@@ -94,7 +94,7 @@ std::string ShowRead(From value) {
   }
 }
 
-// Calls use(values, fits): the vector that holds the values of a field in *column.
+// Calls use(values, fits) with the vector that holds the values of a field in *column.
 template <typename Use>
 auto VisitField(ValueType type, Column* column, const Use& use) {
   switch (type) {
@@ -122,7 +122,7 @@ bool FitsType(BufferType type, const Field& field) {
   return type == BufferType::kString;
 }
 
-// Whether any value of the type fits.
+// Whether every value of the type fits.
 bool AlwaysFits(BufferType type, const Field& field) {
   if (field.type == ValueType::kFloat) return type != BufferType::kDouble;
   if (field.type == ValueType::kInt) return !IsFloat(type) && type != BufferType::kUint64;
@@ -154,7 +154,7 @@ class BufferDecoder : public ColumnDecoder {
  private:
   const ColumnShape& GetShape(size_t f) const { return shapes_[static_cast<size_t>(bound_[f])]; }
 
-  // Returns the values of a row; empty if it has none.
+  // Returns the range of a row's values; empty if it has none.
   static std::pair<size_t, size_t> GetRange(const ColumnShape& shape, const ColumnBuffers& buffers,
                                             size_t row) {
     const bool valid = HasBit(buffers.validity, row);
@@ -163,7 +163,7 @@ class BufferDecoder : public ColumnDecoder {
     return {begin, valid ? static_cast<size_t>(buffers.list_offsets[row + 1]) : begin};
   }
 
-  // Whether a row of the chunk may not fit field `f`.
+  // Whether some row of the chunk may not fit field `f`.
   bool MayNotFit(size_t f, const ColumnBuffers& buffers) const {
     const Field& field = schema_.fields[f];
     const ColumnShape& shape = GetShape(f);
@@ -267,12 +267,12 @@ class BufferDecoder : public ColumnDecoder {
 
   const Schema schema_;
   const std::vector<ColumnShape> shapes_;
-  const std::vector<int> bound_;              // by field: its column; -1: none
+  const std::vector<int> bound_;              // by field: the index of its column; -1: none
   const std::vector<MissingValues> missing_;  // by field
-  std::vector<uint32_t> fitting_;             // rows of the chunk that is being decoded
+  std::vector<uint32_t> fitting_;             // rows of the current chunk that fit
 };
 
-// Returns the column of a field; -1 if there is none and none is needed.
+// Returns the index of a field's column; -1 if there is none and none is needed.
 absl::StatusOr<int> FindColumn(const Field& field, const std::vector<ColumnShape>& shapes) {
   int found = -1;
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -290,7 +290,7 @@ absl::StatusOr<int> FindColumn(const Field& field, const std::vector<ColumnShape
   const BufferType type = shapes[static_cast<size_t>(found)].type;
   if (FitsType(type, field)) return found;
   return absl::InvalidArgumentError(StrCat("column '", field.name, "' of the data is ",
-                                           BufferTypeName(type), ", the model file says ",
+                                           BufferTypeName(type), ", but the model file says ",
                                            ValueTypeName(field.type),
                                            field.type == ValueType::kInt && IsFloat(type)
                                                ? " (type float keeps it, truncate: true cuts it)"

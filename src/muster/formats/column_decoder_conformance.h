@@ -1,5 +1,5 @@
-// What every decoder of columns must do: the test suite of all formats that make ColumnChunks. The
-// same table is written as tf.Examples, JSON lines and CSV, whose row decoders say what is right.
+// The conformance suite of column decoders, for all formats that make ColumnChunks. The same table
+// is also written as tf.Examples, JSON lines and CSV, whose row decoders give the expected results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace muster::formats {
 
-// A column of a test's table, by rows; a row without values has none (null).
+// A column of a test's table, by rows; a row without values is null.
 struct TestColumn {
   std::string name;
   BufferType type = BufferType::kInt64;
@@ -28,7 +28,7 @@ struct ColumnData {
   ColumnChunk chunk;
 };
 
-// How an implementation gives a table's columns, which have equally many rows.
+// How an implementation provides the columns of a table, which have equal numbers of rows.
 class ColumnFormat {
  public:
   virtual ~ColumnFormat() = default;
@@ -39,7 +39,7 @@ class ColumnFormat {
 class ColumnDecoderConformance : public testing::TestWithParam<std::shared_ptr<ColumnFormat>> {
  protected:
   const ColumnFormat& format() const { return *GetParam(); }
-  // Decodes rows of the table, or all of them.
+  // The result of decoding some or all rows of the table.
   struct Decoded {
     Columns columns;
     std::vector<BadRow> bad;

@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 
 #include "muster/base/random.h"
@@ -11,6 +10,7 @@
 #include "muster/formats/example.h"
 #include "muster/formats/example_test_util.h"
 #include "muster/formats/json_lines.h"
+#include "muster/formats/memory_columns.h"
 
 namespace muster::formats {
 namespace {
@@ -18,115 +18,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// Buffers in memory. `sliced`: as a slice of larger ones, with all that may be left out.
-class MemoryColumns : public ColumnFormat {
- public:
-  explicit MemoryColumns(bool sliced) : sliced_(sliced) {}
-  std::string name() const override { return sliced_ ? "Sliced" : "Plain"; }
-
-  ColumnData Make(const std::vector<TestColumn>& table) const override {
-    auto made = std::make_shared<std::vector<Buffers>>();
-    ColumnData data;
-    data.chunk.rows = table.empty() ? 0 : static_cast<uint32_t>(table[0].rows.size());
-    made->reserve(table.size());
-    for (const TestColumn& column : table) {
-      data.shapes.push_back({column.name, column.type, column.list});
-      Buffers& buffers = made->emplace_back();
-      if (sliced_) buffers.strings = "before";
-      buffers.string_offsets.push_back(static_cast<int32_t>(buffers.strings.size()));
-      buffers.list_offsets.push_back(0);
-      if (sliced_ && column.list) {
-        Append(Value(), column.type, &buffers);
-        buffers.list_offsets = {1};
-      }
-      bool all_valid = true;
-      for (const std::vector<Value>& row : column.rows) {
-        buffers.validity.push_back(!row.empty());
-        all_valid = all_valid && !row.empty();
-        for (const Value& value : row) Append(value, column.type, &buffers);
-        if (row.empty() && !column.list) Append(Value(), column.type, &buffers);
-        buffers.list_offsets.push_back(buffers.count);
-      }
-      buffers.bits = Bits(buffers.validity);
-      buffers.value_bits = Bits(std::vector<bool>(static_cast<size_t>(buffers.count), true));
-      if (column.type == BufferType::kBool) buffers.numbers = Bits(buffers.bools);
-      ColumnBuffers& view = data.chunk.columns.emplace_back();
-      if (sliced_ || !all_valid) view.validity = buffers.bits;
-      if (column.list) view.list_offsets = buffers.list_offsets;
-      if (sliced_ && column.list) view.value_validity = buffers.value_bits;
-      const bool strings = column.type == BufferType::kString;
-      view.values = strings ? buffers.strings : buffers.numbers;
-      if (strings) view.string_offsets = buffers.string_offsets;
-    }
-    data.chunk.memory = std::move(made);
-    return data;
-  }
-
- private:
-  struct Buffers {
-    std::vector<bool> validity, bools;
-    std::vector<int32_t> list_offsets, string_offsets;
-    std::string bits, value_bits, numbers, strings;
-    int32_t count = 0;
-  };
-
-  static std::string Bits(const std::vector<bool>& values) {
-    std::string bits((values.size() + 7) / 8, '\0');
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (values[i]) bits[i / 8] = static_cast<char>(bits[i / 8] | 1 << i % 8);
-    }
-    return bits;
-  }
-
-  template <typename T>
-  static void AppendNumber(const Value& value, Buffers* buffers) {
-    const T number = std::visit(
-        [](const auto& held) {
-          if constexpr (std::is_arithmetic_v<std::decay_t<decltype(held)>>) {
-            return static_cast<T>(held);
-          } else {
-            return T{};
-          }
-        },
-        value);
-    buffers->numbers.append(reinterpret_cast<const char*>(&number), sizeof number);
-  }
-
-  static void Append(const Value& value, BufferType type, Buffers* buffers) {
-    ++buffers->count;
-    switch (type) {
-      case BufferType::kBool:
-        buffers->bools.push_back(std::get<int64_t>(value) != 0);
-        break;
-      case BufferType::kInt8:
-        return AppendNumber<int8_t>(value, buffers);
-      case BufferType::kInt16:
-        return AppendNumber<int16_t>(value, buffers);
-      case BufferType::kInt32:
-        return AppendNumber<int32_t>(value, buffers);
-      case BufferType::kInt64:
-        return AppendNumber<int64_t>(value, buffers);
-      case BufferType::kUint8:
-        return AppendNumber<uint8_t>(value, buffers);
-      case BufferType::kUint16:
-        return AppendNumber<uint16_t>(value, buffers);
-      case BufferType::kUint32:
-        return AppendNumber<uint32_t>(value, buffers);
-      case BufferType::kUint64:
-        return AppendNumber<uint64_t>(value, buffers);
-      case BufferType::kFloat:
-        return AppendNumber<float>(value, buffers);
-      case BufferType::kDouble:
-        return AppendNumber<double>(value, buffers);
-      case BufferType::kString:
-        if (const auto* text = std::get_if<std::string>(&value)) buffers->strings += *text;
-        buffers->string_offsets.push_back(static_cast<int32_t>(buffers->strings.size()));
-    }
-  }
-
-  const bool sliced_;
-};
 
 std::vector<uint32_t> RowsUpTo(size_t count) {
   std::vector<uint32_t> rows(count);
@@ -136,7 +27,7 @@ std::vector<uint32_t> RowsUpTo(size_t count) {
 
 size_t GetRows(const std::vector<TestColumn>& table) { return table.at(0).rows.size(); }
 
-// A row of the table as a tf.Example.
+// Returns a row of the table as a tf.Example.
 std::string ExampleRow(const std::vector<TestColumn>& table, size_t row) {
   std::string entries;
   for (const TestColumn& column : table) {
@@ -188,11 +79,11 @@ std::string CsvRow(const std::vector<TestColumn>& table, size_t row) {
   return csv;
 }
 
-// What a row decoder makes of rows of a table.
+// The result of a row decoder for rows of a table.
 struct RowsDecoded {
   Columns columns;
   std::vector<std::pair<size_t, absl::Status>> bad = {};
-  std::vector<std::string> records = {};  // what strings point into
+  std::vector<std::string> records = {};  // the memory that strings point into
 };
 template <typename WriteRow>
 RowsDecoded DecodeRows(const Schema& schema, const std::vector<TestColumn>& table,
@@ -235,7 +126,8 @@ Field WithMissing(Field field, std::vector<std::string> missing) {
   return field;
 }
 
-// Scalars and lists of all types, with and without defaults and missing values.
+// Returns a schema with scalars and lists of all types, with and without defaults and missing
+// values.
 Schema FullSchema() {
   return {{TypedField("id", ValueType::kInt),
            WithDefault(TypedField("count", ValueType::kInt), int64_t{-1}, {"7"}),
@@ -307,7 +199,7 @@ TEST_P(ColumnDecoderConformance, GivesWhatTheRowDecodersGive) {
   ExpectSame(decoded.columns, as_json.columns);
 }
 
-// In CSV an empty cell is no value, so that no string of the table may be empty.
+// An empty cell of CSV is no value, so no string of the table may be empty.
 TEST_P(ColumnDecoderConformance, GivesWhatCsvGives) {
   const Schema schema = FullSchema();
   std::vector<TestColumn> table = FullTable(500);
@@ -335,7 +227,7 @@ TEST_P(ColumnDecoderConformance, DecodesAnyRowsInAnyOrder) {
              DecodeRows(schema, table, rows, *decoder, ExampleRow).columns);
 }
 
-TEST_P(ColumnDecoderConformance, RowsThatDoNotFitAreNamedAsRowDecodersNameThem) {
+TEST_P(ColumnDecoderConformance, RowsThatDoNotFitHaveTheErrorsOfRowDecoders) {
   Field truncated = WithMissing(TypedField("cut", ValueType::kInt), {"5"});
   truncated.truncate = true;
   const Schema schema = {{TypedField("id", ValueType::kInt), truncated,
@@ -368,7 +260,8 @@ TEST_P(ColumnDecoderConformance, RowsThatDoNotFitAreNamedAsRowDecodersNameThem) 
   ASSERT_EQ(decoded.bad.size(), wanted.bad.size());
   for (size_t i = 0; i < wanted.bad.size(); ++i) {
     EXPECT_EQ(decoded.bad[i].place, wanted.bad[i].first);
-    if (decoded.bad[i].place == 6) continue;  // two errors: each names its first
+    // This row has two errors, and each decoder reports its first one.
+    if (decoded.bad[i].place == 6) continue;
     EXPECT_EQ(decoded.bad[i].why, wanted.bad[i].second);
   }
   EXPECT_THAT(decoded.bad[5].why.message(), HasSubstr("column 'cut': the record has no value"));
@@ -444,10 +337,10 @@ TEST(ColumnDecoderTest, ColumnsThatCannotFillAFieldAreRefused) {
   const Field number = TypedField("x", ValueType::kInt);
   EXPECT_THAT(fails(number, {}), HasSubstr("has no column 'x', and it has no default"));
   EXPECT_THAT(fails(number, {{"x", BufferType::kString}}),
-              HasSubstr("column 'x' of the data is string, the model file says int"));
+              HasSubstr("column 'x' of the data is string, but the model file says int"));
   EXPECT_THAT(fails(number, {{"x", BufferType::kDouble}}), HasSubstr("truncate: true"));
   EXPECT_THAT(fails(TypedField("x", ValueType::kString), {{"x", BufferType::kInt8}}),
-              HasSubstr("is int8, the model file says string"));
+              HasSubstr("is int8, but the model file says string"));
   EXPECT_THAT(fails(number, {{"x", BufferType::kInt8}, {"x", BufferType::kInt8}}),
               HasSubstr("two columns 'x'"));
 }
@@ -467,37 +360,6 @@ TEST(ColumnDecoderTest, ANullInAListIsAnErrorOfItsRow) {
   EXPECT_EQ(bad[0].place, 0u);
   EXPECT_EQ(bad[0].why.message(), "column 'x': value 2 of its list is null");
   EXPECT_EQ(columns.rows(), 1);
-}
-
-TEST(ColumnChunkTest, WhatLiesOutsideTheBuffersIsFound) {
-  const std::vector<int32_t> down = {0, 3, 2}, past = {0, 1, 9}, negative = {-1, 0, 0},
-                             few = {0, 1};
-  const std::string eight(8, 'x');
-  const auto broken = [](BufferType type, bool list, ColumnBuffers buffers) {
-    const absl::Status status =
-        CheckColumnChunk({{"x", type, list}}, {.rows = 2, .columns = {buffers}});
-    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
-    return std::string(ToStd(status.message()));
-  };
-  EXPECT_THAT(broken(BufferType::kInt64, false, {.values = eight}),
-              HasSubstr("column 'x': 2 values need 16 bytes, there are 8"));
-  EXPECT_THAT(broken(BufferType::kBool, false, {}), HasSubstr("need 1 bytes"));
-  for (const auto& offsets : {down, negative}) {
-    EXPECT_THAT(broken(BufferType::kString, false, {.values = eight, .string_offsets = offsets}),
-                HasSubstr("the offsets of strings descend"));
-    EXPECT_THAT(broken(BufferType::kInt8, true, {.list_offsets = offsets, .values = eight}),
-                HasSubstr("the offsets of lists descend"));
-  }
-  EXPECT_THAT(broken(BufferType::kString, false, {.values = eight, .string_offsets = past}),
-              HasSubstr("need 9 bytes"));
-  EXPECT_THAT(broken(BufferType::kInt8, true, {.list_offsets = past, .values = eight}),
-              HasSubstr("9 values need 9 bytes"));
-  EXPECT_THAT(broken(BufferType::kInt8, true, {.list_offsets = few, .values = eight}),
-              HasSubstr("2 offsets of lists, not 3"));
-  EXPECT_THAT(broken(BufferType::kInt8, true,
-                     {.list_offsets = past, .value_validity = "x", .values = std::string(9, 'x')}),
-              HasSubstr("no validity for some of the 9 values"));
-  EXPECT_EQ(CheckColumnChunk({}, {.rows = 2, .columns = {{}}}).code(), absl::StatusCode::kDataLoss);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ TEST(ColumnsTest, ListOffsetsFollowTheRows) {
   EXPECT_THAT(columns.column(3).ints, ElementsAre(0, 1, 0));
 }
 
-TEST(ColumnsTest, RowsWithoutAValueAreMarkedWhereThatIsAskedFor) {
+TEST(ColumnsTest, RowsWithoutAValueAreMarkedIfRequested) {
   Schema schema = OneOfEach();
   schema.fields[0].has_default = schema.fields[1].has_default = true;
   schema.fields[0].default_value = int64_t{7};
@@ -129,7 +129,7 @@ TEST(ColumnsTest, ClearEmptiesAndKeepsCapacity) {
   EXPECT_EQ(columns.column(0).ints.capacity(), capacity);
 }
 
-TEST(ColumnsTest, StoredBytesStayWhereTheyAre) {
+TEST(ColumnsTest, StoredBytesAreNotMoved) {
   Columns columns(OneOfEach());
   for (int round = 0; round < 2; ++round) {
     std::vector<std::string> expected;

@@ -94,8 +94,9 @@ class InflatingStream : public ByteStream {
         return Broken("is cut: it ends");
       }
       if (ended_) {
-        if (compression_ != Compression::kGzip) return Broken("has ended, but bytes follow");
-        inflateReset(&zlib_);  // the next member
+        if (compression_ != Compression::kGzip)
+          return Broken("has ended, but there are more bytes");
+        inflateReset(&zlib_);  // another GZIP member follows
         ended_ = false;
       }
       const int result = inflate(&zlib_, Z_NO_FLUSH);
@@ -115,10 +116,10 @@ class InflatingStream : public ByteStream {
   Compression compression_;
   uint64_t skip_;
   std::unique_ptr<char[]> input_;
-  uint64_t read_ = 0;  // bytes of the file
+  uint64_t read_ = 0;  // bytes of the file that were read
   z_stream zlib_{};
   bool ready_ = false;
-  bool ended_ = false;  // at the end of a ZLIB stream or of a GZIP member
+  bool ended_ = false;  // at the end of a ZLIB stream or a GZIP member
 };
 
 }  // namespace

@@ -16,33 +16,31 @@ enum class Compression { kNone, kGzip, kZlib, kZstd };
 
 std::string_view CompressionName(Compression compression);  // "none", "GZIP", "ZLIB", "ZSTD"
 
-// The compression of a file of text, by its first bytes: none, GZIP or Zstandard. (ZLIB's two bytes
-// may begin a text.)
+// Finds the compression of a text file by its first bytes: none, GZIP or Zstandard. (A text may
+// begin with ZLIB's two bytes.)
 absl::StatusOr<Compression> DetectTextCompression(const io::RandomAccessFile& file);
 
 // Whether `bytes` begin with the magic number of a Zstandard frame.
 bool IsZstd(std::string_view bytes);
 
-// The (inflated) bytes of a file, front to back. One owner thread.
+// The (decompressed) bytes of a file, from start to end. One owner thread.
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
   // Reads up to `size` > 0 bytes; returns 0 only at the end. DATA_LOSS for a broken or truncated
-  // compressed stream, or for bytes after its end; the message gives the byte in the file but not
-  // the file's name, which the caller adds with the place in its own terms. Other errors are the
-  // file's and name it.
+  // compressed stream, or for bytes after its end; the message gives the byte in the file, but not
+  // the file's name, which the caller adds in its own way. Other errors are the file's and name it.
   virtual absl::StatusOr<size_t> Read(size_t size, char* buffer) = 0;
 };
 
-// Starts at (uncompressed) byte `offset`; the first Read inflates a compressed file up to there.
-// Several consecutive GZIP members, or
-// Zstandard frames, are one stream. Keeps `file`. A compressed stream takes about
-// 300 KiB.
+// Starts at (uncompressed) byte `offset`; the first Read decompresses a compressed file up to
+// there. Several consecutive GZIP members, or Zstandard frames, are one stream. Keeps `file`. A
+// compressed stream takes about 300 KiB.
 std::unique_ptr<ByteStream> NewByteStream(std::shared_ptr<const io::RandomAccessFile> file,
                                           Compression compression, uint64_t offset = 0);
 
-// Compresses into a file that the caller owns; with level 6 and zlib's largest memory level, as in
-// TensorFlow's ZlibOutputBuffer. Takes about 400 KiB. One owner thread.
+// Compresses into a file that the caller owns, with level 6 and zlib's largest memory level, as
+// TensorFlow's ZlibOutputBuffer does. Takes about 400 KiB. One owner thread.
 class Deflater {
  public:
   explicit Deflater(Compression compression);  // kGzip or kZlib
@@ -51,7 +49,7 @@ class Deflater {
   Deflater& operator=(const Deflater&) = delete;
 
   absl::Status Write(std::string_view bytes, io::WritableFile* file);
-  // Ends the stream; nothing may follow.
+  // Ends the stream; nothing may be written after it.
   absl::Status Finish(io::WritableFile* file);
 
  private:

@@ -101,7 +101,7 @@ std::string_view StripLineEnd(std::string_view row) {
 
 namespace {
 
-// Returns the bytes of 64 that equal `c` as bits, the first byte in the lowest bit.
+// Returns a mask of the 64 bytes that equal `c`; the first byte has the lowest bit.
 uint64_t EqualMask(const char* bytes, char c) {
 #if defined(__SSE2__)
   const __m128i wanted = _mm_set1_epi8(c);
@@ -152,7 +152,7 @@ std::string_view ConsumeQuoted(std::string_view row, char quote_char, size_t* at
   const size_t stored = scratch->size();
   size_t piece = begin;
   while (*at < row.size() && row[*at] == quote_char) {
-    scratch->append(row, piece, *at - piece);  // with one of the two quotes
+    scratch->append(row, piece, *at - piece);  // includes one of the two quotes
     piece = *at + 1;
     quote = row.find(quote_char, piece);
     if (quote == std::string_view::npos) quote = row.size();
@@ -162,7 +162,7 @@ std::string_view ConsumeQuoted(std::string_view row, char quote_char, size_t* at
   return std::string_view(*scratch).substr(stored);
 }
 
-// Returns the first byte from `at` on that is no blank, or is the delimiter.
+// Returns the index of the first byte from `at` on that is not blank, or is the delimiter.
 size_t SkipBlanks(std::string_view row, char delimiter, size_t at) {
   while (at < row.size() && IsBlank(row[at]) && row[at] != delimiter) ++at;
   return at;
@@ -172,7 +172,7 @@ absl::Status SplitQuoted(std::string_view row, CsvOptions options,
                          std::vector<std::string_view>* cells, std::string* scratch) {
   cells->clear();
   scratch->clear();
-  scratch->reserve(row.size());  // cells point into it: it must not move
+  scratch->reserve(row.size());  // cells point into it, so it must not move
   for (size_t at = 0;; ++at) {
     if (options.trim) at = SkipBlanks(row, options.delimiter, at);
     if (at < row.size() && row[at] == options.quote) {

@@ -1,6 +1,6 @@
-// CSV (RFC 4180): quoted cells, "" inside quotes, embedded newlines, LF or CRLF, a UTF-8 BOM
-// skipped; the first row names the columns. A quote opens a cell only at its first byte; anywhere
-// else in an unquoted cell it is an ordinary character. docs/formats/csv.md.
+// CSV (RFC 4180): quoted cells, "" inside quotes, embedded line breaks, LF or CRLF; a UTF-8 BOM is
+// skipped; the first row names the columns. A quote opens a cell only as its first byte; elsewhere
+// in an unquoted cell it is an ordinary character. See docs/formats/csv.md.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@
 
 namespace muster::formats {
 
-// What becomes of a row that is not UTF-8.
+// What to do with a row that is not UTF-8.
 enum class EncodingErrors : uint8_t {
-  kKeep,     // its bytes are taken as they are
-  kError,    // it is a bad row
-  kReplace,  // each wrong byte becomes U+FFFD
-  kLatin1,   // all of the row is read as Latin-1 (ISO 8859-1)
+  kKeep,     // keeps its bytes
+  kError,    // makes it a bad row
+  kReplace,  // replaces each wrong byte by U+FFFD
+  kLatin1,   // reads the whole row as Latin-1 (ISO 8859-1)
 };
 
 struct CsvOptions {
   char delimiter = ',';  // any byte but the quote, CR, LF and NUL
-  char quote = '"';      // 0: there are no quotes, each line is a row
+  char quote = '"';      // 0: no quotes, each line is a row
   bool header = true;    // false: the first row is data
-  bool trim = false;     // spaces and tabs around a cell are no part of it, also before a quote
+  bool trim = false;     // removes spaces and tabs around cells, also before a quote
   EncodingErrors encoding_errors = EncodingErrors::kKeep;
   friend bool operator==(const CsvOptions&, const CsvOptions&) = default;
 };
@@ -48,12 +48,12 @@ class CsvRowScanner {
   explicit CsvRowScanner(CsvOptions options)
       : delimiter_(options.delimiter), quote_char_(options.quote), trim_(options.trim) {}
 
-  // The number of bytes of the row that `text` starts with, including its line end; kMore when the
-  // row's end is not in `text`. Then the next call must give the same row with more bytes; no byte
-  // is examined twice.
+  // Returns the number of bytes of the row that `text` begins with, including its line end; kMore
+  // if the row does not end in `text`. Then the next call must pass the same row with more bytes;
+  // no byte is examined twice.
   size_t Find(std::string_view text);
 
-  // After kMore: the text ends inside quotes that opened at quote_position().
+  // After kMore: whether the text ends inside quotes, which opened at quote_position().
   bool in_quotes() const { return state_ == State::kQuoted; }
   size_t quote_position() const { return quote_; }
 
@@ -69,25 +69,25 @@ class CsvRowScanner {
   size_t quote_ = 0;
 };
 
-// The row without its LF or CRLF.
+// Returns the row without its LF or CRLF.
 std::string_view StripLineEnd(std::string_view row);
 
-// Cuts a byte stream into rows (raw text, without the line end), respecting quotes; GZIP and
+// Cuts a byte stream into rows (raw text, without the line end), respecting quotes. GZIP and
 // Zstandard input is decompressed (detected by content, not by name). Blank lines are skipped. One
-// owner thread. Holds 256 KiB, or up to twice kMaxCsvRowBytes for a row of that length. Errors:
-// DATA_LOSS "FILE:LINE: ..." for an unclosed quote (naming the line where it opened), a row over
-// kMaxCsvRowBytes, broken compression; INVALID_ARGUMENT for an empty or UTF-16 file. After an error
-// every further call returns it again.
+// owner thread. Holds 256 KiB, or up to twice kMaxCsvRowBytes for a row of that length. DATA_LOSS
+// "FILE:LINE: ..." for an unclosed quote (with the line where it opened), a row over
+// kMaxCsvRowBytes, or broken compression; INVALID_ARGUMENT for an empty or UTF-16 file. After an
+// error every further call returns it again.
 class CsvRowReader {
  public:
-  // Reads the header, if there is one, at once. Keeps `file`.
+  // Reads the header immediately, if there is one. Keeps `file`.
   static absl::StatusOr<std::unique_ptr<CsvRowReader>> Open(
       std::shared_ptr<const io::RandomAccessFile> file, CsvOptions options = {});
   virtual ~CsvRowReader() = default;
   virtual const std::vector<std::string>& header() const = 0;
-  // The next row, valid until the next call; false at the end.
+  // Sets *row to the next row, valid until the next call; returns false at the end.
   virtual absl::StatusOr<bool> Next(std::string_view* row) = 0;
-  // Where the row that Next() last returned starts: line (1-based, header included) and
+  // Where the row that Next() last returned begins: its line (from 1, counting the header) and its
   // (uncompressed) byte.
   virtual uint64_t line() const = 0;
   virtual uint64_t row_offset() const = 0;
@@ -95,17 +95,18 @@ class CsvRowReader {
   virtual uint64_t offset() const = 0;
 };
 
-// Splits one row into cells, unquoted. Cells point into `row`, or into `scratch` if doubled quotes
-// had to be removed. INVALID_ARGUMENT when a quoted cell continues after its closing quote.
+// Splits one row into unquoted cells. Cells point into `row`, or into `scratch` if doubled quotes
+// had to be removed. INVALID_ARGUMENT if a quoted cell continues after its closing quote.
 absl::Status SplitCsvRow(std::string_view row, CsvOptions options,
                          std::vector<std::string_view>* cells, std::string* scratch);
 
-// Decodes rows to Columns: finds the schema's fields in the header, in any order (NOT_FOUND names a
-// missing column and the nearest header word; INVALID_ARGUMENT names a column that occurs twice). A
-// row belongs to the first of `headers` until RowDecoder::UseLayout says another. Errors
-// name column and value: "column 'age': 'x12' is not an int"; for a ragged row they say how many
-// cells it has and should have. Numbers may have a '+' and surrounding spaces; "3.0" is an int,
-// "3.5" only with Field::truncate; NaN and infinities are errors. Strings are taken unchanged.
+// Makes a decoder of rows, which finds the schema's fields in the header, in any order (NOT_FOUND
+// names a missing column and the nearest word of the header; INVALID_ARGUMENT names a column that
+// occurs twice). A row belongs to the first of `headers` until RowDecoder::UseLayout selects
+// another. Errors name column and value: "column 'age': 'x12' is not an int"; for a row of wrong
+// length they give the number of cells that it has and should have. Numbers may have a '+' and
+// surrounding spaces; "3.0" is an int, "3.5" only with Field::truncate; NaN and infinities are
+// errors. Strings are not changed.
 absl::StatusOr<std::unique_ptr<RowDecoder>> NewCsvDecoder(
     const Schema& schema, std::span<const std::vector<std::string>> headers,
     CsvOptions options = {});
@@ -113,8 +114,8 @@ absl::StatusOr<std::unique_ptr<RowDecoder>> NewCsvDecoder(const Schema& schema,
                                                           const std::vector<std::string>& header,
                                                           CsvOptions options = {});
 
-// Which columns differ between two headers, apart from their order: "column 'x' is missing; column
-// 'y' is additional"; "" if they have the same columns.
+// Describes how the columns of two headers differ, apart from their order: "column 'x' is missing;
+// column 'y' is additional"; "" if they have the same columns.
 std::string DescribeOtherColumns(const std::vector<std::string>& wanted,
                                  const std::vector<std::string>& there);
 

@@ -37,7 +37,8 @@ bool IsDigits(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Parses a number that std::from_chars found to be out of range: tiny values are 0, as with strtof.
+// Parses a number that std::from_chars found to be out of range; tiny values become 0, as with
+// strtof.
 Parsed ParseOutOfRange(std::string_view text, float* value) {
   if (!absl::SimpleAtof(ToAbsl(text), value)) return Parsed::kWrongType;
   return std::isfinite(*value) ? Parsed::kOk : Parsed::kOutOfRange;
@@ -53,7 +54,7 @@ Parsed ParseFloat(std::string_view text, float* value) {
   return std::isfinite(*value) ? Parsed::kOk : Parsed::kNotFinite;
 }
 
-// Parses a whole number in another form than plain digits: "3.0", "3.7", "1e3".
+// Parses a whole number that is not written as plain digits: "3.0", "3.7", "1e3".
 Parsed ParseIntFromReal(std::string_view text, bool truncate, int64_t* value) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, *value);
@@ -109,7 +110,7 @@ class CsvDecoder : public RowDecoder {
   const Schema schema_;
   const std::vector<MissingValues> missing_;  // by field
   const std::vector<Layout> layouts_;
-  const Layout* layout_;  // of the next rows
+  const Layout* layout_;  // for the next rows
   const CsvOptions options_;
   std::vector<std::string_view> cells_;
   std::string scratch_;
@@ -155,7 +156,7 @@ absl::Status CsvDecoder::Decode(std::string_view row, Columns* columns) {
   return absl::InvalidArgumentError(
       StrCat("the row is not UTF-8, from '",
              absl::CHexEscape(ToAbsl(row.substr(Utf8PrefixSize(row), kShownWrongBytes))),
-             "' on (encoding errors: keep, replace or latin1 would read it)"));
+             "' on (it can be read with encoding errors keep, replace or latin1)"));
 }
 
 absl::Status CsvDecoder::WrongCells() const {
@@ -234,8 +235,7 @@ absl::Status CsvDecoder::AppendValue(const Field& field, std::string_view cell, 
   return parsed == Parsed::kOk ? absl::OkStatus() : BadValue(field, cell, parsed);
 }
 
-// A cell that was unquoted into scratch_ is copied, since scratch_ does not live as long as the
-// rows.
+// Copies a cell that was unquoted into scratch_, since scratch_ does not live as long as the rows.
 std::string_view CsvDecoder::Keep(std::string_view cell, Columns* columns) const {
   const std::less<const char*> less;
   const char* const begin = scratch_.data();
@@ -248,7 +248,7 @@ bool IsNumber(std::string_view text) {
   return ParseFloat(TrimSpaces(text), &value) == Parsed::kOk;
 }
 
-// Says what may be wrong if a column is not in the header.
+// Explains what may be wrong if a column is not in the header.
 std::string WhyNotThere(const Schema& schema, const std::string& name,
                         const std::vector<std::string>& header) {
   const bool any = std::ranges::any_of(schema.fields, [&header](const Field& field) {
@@ -274,7 +274,8 @@ absl::StatusOr<CsvDecoder::Layout> MakeLayout(const Schema& schema,
                                         WhyNotThere(schema, field.name, header)));
     }
     if (std::find(found + 1, header.end(), field.name) != header.end()) {
-      return absl::InvalidArgumentError(StrCat("column '", field.name, "' is twice in the header"));
+      return absl::InvalidArgumentError(
+          StrCat("column '", field.name, "' occurs twice in the header"));
     }
     layout.cell_of_field.push_back(static_cast<int>(found - header.begin()));
   }

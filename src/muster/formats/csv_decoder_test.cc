@@ -20,7 +20,7 @@ Field MakeField(std::string name, ValueType type, bool list = false) {
   return field;
 }
 
-// One field named "x", decoded from a file with that column and another.
+// Decodes one field named "x" from a file with that column and another.
 class OneColumn {
  public:
   explicit OneColumn(Field field) : schema_{{std::move(field)}}, columns_(schema_) {
@@ -28,7 +28,7 @@ class OneColumn {
     EXPECT_TRUE(decoder.ok()) << decoder.status();
     decoder_ = *std::move(decoder);
   }
-  // `cell` as it stands in the file. Keeps it, since strings point into it.
+  // `cell` is written as in the file, and kept, since strings point into it.
   absl::Status Decode(std::string_view cell) {
     rows_.push_back(std::make_unique<std::string>(StrCat("o,", cell)));
     return decoder_->Decode(*rows_.back(), &columns_);
@@ -53,7 +53,7 @@ TEST(CsvDecoderTest, Floats) {
               ElementsAre(3, 3, -1e-3f, 5, 7.5, .5, 2, 0, 8, 16777216.f, 0.1f, 3.4028235e38f));
 }
 
-TEST(CsvDecoderTest, BadFloatsNameColumnAndValueAndLeaveNothing) {
+TEST(CsvDecoderTest, BadFloatsAreReportedWithColumnAndValueAndLeaveNothing) {
   OneColumn x(MakeField("x", ValueType::kFloat));
   const auto message = [&](const char* cell) { return std::string(x.Decode(cell).message()); };
   EXPECT_EQ(message("abc"), "column 'x': 'abc' is not a float");
@@ -116,7 +116,7 @@ TEST(CsvDecoderTest, DatesAreSeconds) {
   EXPECT_EQ(x.Decode("1970-02-30").message(), "column 'x': '1970-02-30' is not a date or an int");
 }
 
-TEST(CsvDecoderTest, StringsAreTakenAsTheyAre) {
+TEST(CsvDecoderTest, StringsAreNotChanged) {
   Field field = MakeField("x", ValueType::kString);
   field.missing = {"?", "NA"};
   field.has_default = true;
@@ -186,14 +186,14 @@ TEST(CsvDecoderTest, ABadRowLeavesNothing) {
   EXPECT_THAT(columns.column(2).ints, ElementsAre(1, 6));
 }
 
-TEST(CsvDecoderTest, HeaderFaults) {
+TEST(CsvDecoderTest, HeaderErrorsAreReported) {
   const Schema schema{{MakeField("income", ValueType::kInt)}};
   const auto absent = NewCsvDecoder(schema, {"age", "Incomes"});
   EXPECT_EQ(absent.status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(absent.status().message(),
             "column 'income' is not in the header (did you mean 'Incomes'?)");
   EXPECT_EQ(NewCsvDecoder(schema, {"income", "age", "income"}).status().message(),
-            "column 'income' is twice in the header");
+            "column 'income' occurs twice in the header");
 }
 
 TEST(CsvDecoderTest, ARowHasTheLayoutOfItsFile) {
@@ -211,7 +211,7 @@ TEST(CsvDecoderTest, ARowHasTheLayoutOfItsFile) {
   EXPECT_THAT(columns.column(1).ints, ElementsAre(2, 3, 6));
 }
 
-TEST(CsvDecoderTest, RowsThatAreNotUtf8) {
+TEST(CsvDecoderTest, RowsThatAreNotUtf8AreReadAsChosen) {
   const Schema schema = {{MakeField("x", ValueType::kString)}};
   const auto decode = [&](EncodingErrors errors) -> std::string {
     const auto decoder =
@@ -226,7 +226,7 @@ TEST(CsvDecoderTest, RowsThatAreNotUtf8) {
   EXPECT_THAT(decode(EncodingErrors::kError), HasSubstr("the row is not UTF-8, from '\\xe9' on"));
 }
 
-TEST(CsvDecoderTest, AHeaderThatLooksLikeDataIsSaidToBeSo) {
+TEST(CsvDecoderTest, AHeaderThatLooksLikeDataIsReportedAsSuch) {
   const Schema schema = {{MakeField("age", ValueType::kInt)}};
   const std::vector<std::string> data = {"39", " State-gov"};
   EXPECT_THAT(NewCsvDecoder(schema, data).status().message(),

@@ -1,5 +1,6 @@
-// Any bytes as a CSV file: what the reader cuts, the splitter and the decoder take without a fault,
-// rows join to the file without a gap, and cells written again are read as the same cells.
+// Reads any bytes as a CSV file: the splitter and the decoder must handle every row that the reader
+// cuts, rows must join to the file without a gap, and cells that are written again must be read as
+// the same cells.
 #include <cstdio>
 #include <cstdlib>
 

@@ -24,7 +24,7 @@ class CsvRowReaderImpl : public CsvRowReader {
 
  private:
   std::string_view Unread() const { return {buffer_.get() + begin_, end_ - begin_}; }
-  // Whole rows and blank lines; the row is not empty.
+  // Reads whole rows and skips blank lines; *row is not empty.
   absl::StatusOr<bool> NextLine(std::string_view* row);
   absl::Status Fill();
   absl::Status SkipMark();
@@ -38,8 +38,8 @@ class CsvRowReaderImpl : public CsvRowReader {
   std::vector<std::string> header_;
   std::unique_ptr<char[]> buffer_;
   size_t capacity_ = 0;
-  size_t begin_ = 0, end_ = 0;  // unread bytes of buffer_
-  uint64_t buffer_offset_ = 0;  // of buffer_[0] in the (uncompressed) file
+  size_t begin_ = 0, end_ = 0;  // range of unread bytes in buffer_
+  uint64_t buffer_offset_ = 0;  // offset of buffer_[0] in the (uncompressed) file
   bool at_end_ = false;
   uint64_t line_ = 0;
   uint64_t next_line_ = 1;
@@ -47,7 +47,7 @@ class CsvRowReaderImpl : public CsvRowReader {
   absl::Status failed_;
 };
 
-// Reads more bytes and puts them after the unread ones.
+// Reads more bytes and appends them to the unread ones.
 absl::Status CsvRowReaderImpl::Fill() {
   const size_t unread = end_ - begin_;
   if (unread == capacity_) {

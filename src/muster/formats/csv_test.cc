@@ -70,7 +70,7 @@ TEST(SplitCsvRowTest, LongRowsOfManyBlocks) {
   EXPECT_EQ(Split(row), expected);
 }
 
-TEST(SplitCsvRowTest, TextAfterAClosingQuote) {
+TEST(SplitCsvRowTest, TextAfterAClosingQuoteIsRefused) {
   std::vector<std::string_view> cells;
   std::string scratch;
   const absl::Status status = SplitCsvRow("1,\"a\"b,2", {}, &cells, &scratch);
@@ -78,7 +78,7 @@ TEST(SplitCsvRowTest, TextAfterAClosingQuote) {
   EXPECT_THAT(status.message(), HasSubstr("cell 2 continues after its closing quote, with 'b,2'"));
 }
 
-TEST(SplitCsvRowTest, TrimsAndQuotesAsAsked) {
+TEST(SplitCsvRowTest, TrimsAndQuotesAsTheOptionsSay) {
   std::vector<std::string_view> cells;
   std::string scratch;
   CsvOptions options = {.trim = true};
@@ -86,7 +86,8 @@ TEST(SplitCsvRowTest, TrimsAndQuotesAsAsked) {
   EXPECT_THAT(cells, ElementsAre("a", "b, c", "d", ""));
   options = {.delimiter = '\t', .trim = true};
   ASSERT_TRUE(SplitCsvRow(" a\t\t b", options, &cells, &scratch).ok());
-  EXPECT_THAT(cells, ElementsAre("a", "", "b")) << "a tab that is the delimiter is no space";
+  EXPECT_THAT(cells, ElementsAre("a", "", "b"))
+      << "a tab that is the delimiter must not be trimmed";
   options = {.quote = '\''};
   ASSERT_TRUE(SplitCsvRow("'it''s, so',\"x", options, &cells, &scratch).ok());
   EXPECT_THAT(cells, ElementsAre("it's, so", "\"x"));
@@ -95,7 +96,7 @@ TEST(SplitCsvRowTest, TrimsAndQuotesAsAsked) {
   EXPECT_THAT(cells, ElementsAre("\"a", "b\""));
 }
 
-TEST(CsvRowReaderTest, ALineBreakInAQuoteAfterASpace) {
+TEST(CsvRowReaderTest, AQuoteAfterASpaceMayHaveALineBreak) {
   auto rows = ReadRows("a,b\n1, \"x\ny\"\n2,z\n", {.trim = true});
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_THAT(Texts(*rows), ElementsAre("1, \"x\ny\"", "2,z"));
@@ -103,7 +104,7 @@ TEST(CsvRowReaderTest, ALineBreakInAQuoteAfterASpace) {
   EXPECT_THAT(Texts(*rows), ElementsAre("1,'x\ny'"));
 }
 
-TEST(DescribeOtherColumnsTest, NamesThem) {
+TEST(DescribeOtherColumnsTest, ListsMissingAndAdditionalColumns) {
   EXPECT_EQ(DescribeOtherColumns({"a", "b"}, {"b", "a"}), "");
   EXPECT_EQ(DescribeOtherColumns({"a", "b", "c"}, {"b", "d"}),
             "column 'a' is missing; column 'c' is missing; column 'd' is additional");
@@ -152,7 +153,7 @@ TEST(CsvRowReaderTest, HeaderIsSplit) {
   EXPECT_FALSE(*(*reader)->Next(&row));
 }
 
-TEST(CsvRowReaderTest, BadFiles) {
+TEST(CsvRowReaderTest, BadFilesAreRefused) {
   EXPECT_EQ(ReadRows("").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(ReadRows("\n\r\n").status().message(), HasSubstr("text.csv: the file is empty"));
   EXPECT_THAT(ReadRows("\xff\xfe"
@@ -164,13 +165,13 @@ TEST(CsvRowReaderTest, BadFiles) {
               HasSubstr("delimiter cannot be '\\\"'"));
 }
 
-TEST(CsvRowReaderTest, UnclosedQuoteNamesTheLineWhereItOpened) {
+TEST(CsvRowReaderTest, AnUnclosedQuoteIsReportedWithTheLineWhereItOpened) {
   const auto rows = ReadRows("a,b\n1,2\n\"x\ny\",\"z\n3,4\n");
   EXPECT_EQ(rows.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(rows.status().message(), "text.csv:4: the quote that opens at byte 14 is never closed");
 }
 
-TEST(CsvRowReaderTest, UnclosedQuoteInALargeFileStopsAtTheLimit) {
+TEST(CsvRowReaderTest, AnUnclosedQuoteInALargeFileStopsAtTheLimit) {
   std::string contents = "a,b\n1,\"x\n";
   while (contents.size() < kMaxCsvRowBytes * 5 / 2) contents += "some more text, of another row\n";
   auto reader = CsvRowReader::Open(StringFile(std::move(contents)));
@@ -182,12 +183,13 @@ TEST(CsvRowReaderTest, UnclosedQuoteInALargeFileStopsAtTheLimit) {
   EXPECT_EQ((*reader)->Next(&row).status(), status);
 }
 
-TEST(CsvRowReaderTest, RowOverTheLimit) {
+TEST(CsvRowReaderTest, ARowOverTheLimitIsRefused) {
   const auto rows = ReadRows("a\n1\n" + std::string(kMaxCsvRowBytes + 1, 'x') + "\n2\n");
   EXPECT_EQ(rows.status().message(), "text.csv:3: the row is longer than 16 MiB");
 }
 
-// Rows longer and shorter than the reader's buffer, against a plain record of what was written.
+// Rows are longer and shorter than the reader's buffer; they are compared with a list of the rows
+// that were written.
 TEST(CsvRowReaderTest, RandomFilesAcrossBuffers) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(seed);
@@ -231,7 +233,7 @@ TEST(CsvRowReaderTest, SeveralGzipMembersAreOneFile) {
   EXPECT_THAT(Texts(*rows), ElementsAre("1,2", "3,4"));
 }
 
-TEST(CsvRowReaderTest, BrokenGzip) {
+TEST(CsvRowReaderTest, BrokenGzipIsRefused) {
   std::string contents = "a,b\n";
   for (int i = 0; i < 100'000; ++i) contents += StrCat(i, ",", i * 7919 % 10007, "\n");
   std::string file = Gzip(contents);

@@ -33,7 +33,8 @@ auto FindByName(const Table& table, std::string_view what, std::string_view text
     if (name == text) return value;
     names.emplace_back(name);
   }
-  return absl::InvalidArgumentError(StrCat("'", text, "' is no ", what, DidYouMean(text, names)));
+  return absl::InvalidArgumentError(
+      StrCat("'", text, "' is not a ", what, DidYouMean(text, names)));
 }
 
 template <typename Table, typename Value>
@@ -64,8 +65,8 @@ DataFormat Override(DataFormat base, const DataFormat& over) {
   if (over.delimiter) base.delimiter = over.delimiter;
   if (over.header) base.header = over.header;
   if (!over.columns.empty()) base.columns = over.columns;
-  // Names that a flag gives are those of data without a header, whatever the model's data had; and
-  // a header that a flag promises names the columns itself.
+  // If a flag names columns, the data has no header, whatever the model's data had; if a flag says
+  // that there is a header, the header names the columns.
   if (!over.columns.empty() && !over.header) base.header = over.header;
   if (over.header == true && over.columns.empty()) base.columns.clear();
   if (over.trim) base.trim = over.trim;
@@ -111,7 +112,7 @@ Schema WithMissing(Schema schema, const DataFormat& format) {
 }
 
 absl::StatusOr<FileFormat> ParseFileFormat(std::string_view text) {
-  return FindByName(kFileFormats, "format of data that is read", text);
+  return FindByName(kFileFormats, "supported format of data", text);
 }
 
 absl::StatusOr<char> ParseDelimiter(std::string_view text) {
@@ -119,14 +120,14 @@ absl::StatusOr<char> ParseDelimiter(std::string_view text) {
   if (text == "\\x01" || text == "^A") return '\x01';
   if (text.size() == 1) return text[0];
   return absl::InvalidArgumentError(
-      StrCat("'", text, "' is no delimiter: give one character, tab, or ^A (Hive's)"));
+      StrCat("'", text, "' is not a delimiter: give one character, tab, or ^A (Hive's)"));
 }
 
 absl::StatusOr<char> ParseQuote(std::string_view text) {
   if (text == "none") return '\0';
   if (text == "\"" || text == "'") return text[0];
   return absl::InvalidArgumentError(
-      StrCat("'", text, "' is no quote: give \", ' or, for cells without quotes, none"));
+      StrCat("'", text, "' is not a quote: give \", ' or, for cells without quotes, none"));
 }
 
 absl::StatusOr<EncodingErrors> ParseEncodingErrors(std::string_view text) {

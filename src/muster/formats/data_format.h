@@ -1,6 +1,6 @@
-// DataFormat: what a person says about the form of data files (`format:` in a model file, the flags
-// of docs/data.md). What is not said is found from a file's content (formats/sniff.h) or has the
-// default that a member's comment names.
+// DataFormat: what a person says about the format of data files (`format:` in a model file, the
+// flags of docs/data.md). A setting that is not given is found from a file's content
+// (formats/sniff.h), or has the default in the member's comment.
 #pragma once
 
 #include <cstdint>
@@ -17,52 +17,52 @@ namespace muster::formats {
 
 enum class FileFormat : uint8_t { kTfRecord = 0, kCsv = 1, kJsonLines = 2 };
 
-// "csv", "tfrecord", "jsonl".
+// Returns "csv", "tfrecord" or "jsonl".
 std::string_view FileFormatName(FileFormat format);
 
 struct DataFormat {
   std::optional<FileFormat> type = {};
-  // The rest is for CSV; `missing` is for every format.
+  // `missing` is for every format, the other members are for CSV.
   std::optional<char> delimiter = {};
-  std::optional<bool> header = {};        // default: true, unless `columns` are given
-  std::vector<std::string> columns = {};  // names of the cells, in the place of a header's
-  std::optional<bool> trim = {};          // default: false
-  std::optional<char> quote = {};         // default: '"'; 0: none
-  std::optional<EncodingErrors> encoding_errors = {};    // default: keep
+  std::optional<bool> header = {};                     // default: true, unless `columns` are given
+  std::vector<std::string> columns = {};               // names of the cells, instead of a header's
+  std::optional<bool> trim = {};                       // default: false
+  std::optional<char> quote = {};                      // default: '"'; 0: none
+  std::optional<EncodingErrors> encoding_errors = {};  // default: keep
   std::optional<std::vector<std::string>> missing = {};  // default: none
 
   bool has_header() const { return header.value_or(columns.empty()); }
-  // How rows are cut and cells are read, where `found` is the delimiter if none is given.
+  // Returns how rows are cut and cells are read; `found` is the delimiter if none is given.
   CsvOptions csv(char found = ',') const;
 
   friend bool operator==(const DataFormat&, const DataFormat&) = default;
 };
 
-// `base` with what `over` says in its place.
+// Returns `base` with the settings of `over` replacing its own.
 DataFormat Override(DataFormat base, const DataFormat& over);
 
-// "csv, delimiter tab, no header, 15 columns": what is said, in words; "" for nothing.
+// Describes the settings: "csv, delimiter tab, no header, 15 columns"; "" if there are none.
 std::string Describe(const DataFormat& format);
 
-// The format for data of a model with these inputs: data without a header whose columns are not
-// named has the inputs, in their order.
+// Returns the format for data of a model with these inputs: data without a header whose columns are
+// not named has the inputs, in their order.
 DataFormat NameColumns(DataFormat format, const Schema& inputs);
 
-// `schema`, whose fields also count the format's missing marks as missing.
+// Returns `schema`, whose fields also count the format's missing marks as missing.
 Schema WithMissing(Schema schema, const DataFormat& format);
 
-// The values of the members as text. INVALID_ARGUMENT says what is expected.
+// Parse the values of the members. INVALID_ARGUMENT says what is expected.
 absl::StatusOr<FileFormat> ParseFileFormat(std::string_view text);  // "csv", "tfrecord", "jsonl"
 absl::StatusOr<char> ParseDelimiter(std::string_view text);         // one character, "tab", "^A"
 absl::StatusOr<char> ParseQuote(std::string_view text);             // "\"", "'" or "none"
 absl::StatusOr<EncodingErrors> ParseEncodingErrors(std::string_view text);
 
-// The texts that these functions read.
+// Print the texts that these functions parse.
 std::string PrintDelimiter(char delimiter);
 std::string PrintQuote(char quote);
 std::string_view EncodingErrorsName(EncodingErrors errors);
 
-// INVALID_ARGUMENT for a column that is named twice, or a delimiter that cannot be one.
+// INVALID_ARGUMENT for a column that is named twice, or for a delimiter that is not possible.
 absl::Status CheckDataFormat(const DataFormat& format);
 
 }  // namespace muster::formats

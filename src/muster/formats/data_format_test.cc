@@ -9,14 +9,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(DataFormatTest, NamesOfColumnsMeanThatThereIsNoHeader) {
+TEST(DataFormatTest, NamedColumnsMeanThatThereIsNoHeader) {
   EXPECT_TRUE(DataFormat().has_header());
   EXPECT_FALSE(DataFormat{.columns = {"a"}}.has_header());
   EXPECT_TRUE((DataFormat{.header = true, .columns = {"a"}}).has_header());
   EXPECT_FALSE(DataFormat{.header = false}.has_header());
 }
 
-TEST(DataFormatTest, WhatIsSaidStandsInThePlaceOfTheBase) {
+TEST(DataFormatTest, OverridesReplaceTheSettingsOfTheBase) {
   const DataFormat base = {.delimiter = ';', .columns = {"a", "b"}, .trim = true};
   const DataFormat over = Override(base, {.delimiter = '\t', .quote = '\0'});
   EXPECT_EQ(over.delimiter, '\t');
@@ -24,7 +24,8 @@ TEST(DataFormatTest, WhatIsSaidStandsInThePlaceOfTheBase) {
   EXPECT_EQ(over.trim, true);
   EXPECT_THAT(over.columns, ElementsAre("a", "b"));
   EXPECT_TRUE(Override(base, {.header = true}).has_header());
-  EXPECT_THAT(Override(base, {.header = true}).columns, ElementsAre()) << "the header names them";
+  EXPECT_THAT(Override(base, {.header = true}).columns, ElementsAre())
+      << "the header names the columns";
   EXPECT_FALSE(Override({.header = true}, {.columns = {"x"}}).has_header());
   EXPECT_EQ(Describe(over), "delimiter tab, columns a b, trimmed, quote none");
   EXPECT_EQ(Describe({}), "");
@@ -38,7 +39,7 @@ TEST(DataFormatTest, InputsNameTheCellsOfDataWithoutNames) {
   EXPECT_THAT(NameColumns({.columns = {"a"}}, inputs).columns, ElementsAre("a"));
 }
 
-TEST(DataFormatTest, MissingMarksAreThoseOfEveryField) {
+TEST(DataFormatTest, MissingMarksApplyToEveryField) {
   Schema inputs;
   inputs.fields.emplace_back().missing = {"NA", "-"};
   inputs.fields.emplace_back();
@@ -47,7 +48,7 @@ TEST(DataFormatTest, MissingMarksAreThoseOfEveryField) {
   EXPECT_THAT(schema.fields[1].missing, ElementsAre("?", "NA"));
 }
 
-TEST(DataFormatTest, ValuesAreTexts) {
+TEST(DataFormatTest, ValuesAreParsedAndPrinted) {
   EXPECT_EQ(*ParseDelimiter("tab"), '\t');
   EXPECT_EQ(*ParseDelimiter("\\t"), '\t');
   EXPECT_EQ(*ParseDelimiter("^A"), '\x01');

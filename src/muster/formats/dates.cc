@@ -5,7 +5,7 @@
 namespace muster::formats {
 namespace {
 
-// Reads a text from its front; every function says whether it found what it looks for.
+// Reads a text from its beginning; every function returns whether it found what it looks for.
 class DateReader {
  public:
   explicit DateReader(std::string_view text) : text_(text) {}

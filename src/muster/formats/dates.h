@@ -7,12 +7,12 @@
 
 namespace muster::formats {
 
-// Seconds since 1970-01-01 00:00 UTC, without leap seconds; nothing if `text` is not a date of the
-// proleptic Gregorian calendar in one of these forms:
+// Returns seconds since 1970-01-01 00:00 UTC, without leap seconds; nullopt unless `text` is a date
+// of the proleptic Gregorian calendar in one of these forms:
 //   2026-11-24, 2026/11/24, 24.11.2026, each alone or followed by 'T' or a space and a time:
-//   13:05, 13:05:09, 13:05:09.25 (the fraction is cut off), with 'Z', +02:00, +0200 or nothing
-//   after it. A time without a zone is UTC.
-// Dates such as 11/24/2026, whose order of day and month is not known, are none.
+//   13:05, 13:05:09, 13:05:09.25 (the fraction is cut off), followed by 'Z', +02:00, +0200 or
+//   nothing. A time without a zone is UTC.
+// Dates such as 11/24/2026, whose order of day and month is ambiguous, are not accepted.
 std::optional<int64_t> ParseDate(std::string_view text);
 
 }  // namespace muster::formats

@@ -5,7 +5,7 @@
 namespace muster::formats {
 namespace {
 
-TEST(DatesTest, FormsOfOneMoment) {
+TEST(DatesTest, AllFormsOfOneMomentAreRead) {
   constexpr int64_t kMoment = 1795525509;  // 2026-11-24 13:05:09 UTC
   for (const char* text :
        {"2026-11-24 13:05:09", "2026-11-24T13:05:09Z", "2026/11/24 13:05:09", "24.11.2026 13:05:09",
@@ -22,7 +22,7 @@ TEST(DatesTest, DaysAreCountedFrom1970) {
   EXPECT_EQ(ParseDate("2000-02-29"), 951782400);
 }
 
-TEST(DatesTest, OtherTextsAreNone) {
+TEST(DatesTest, OtherTextsAreNotDates) {
   for (const char* text :
        {"", "2026", "2026-11", "2026-13-01", "2026-02-29", "20261124", "11/24/2026", "2026-11/24",
         "2026-11-24 ", "2026-11-24T", "2026-11-24 25:00", "2026-11-24 13:05:09 CET", "24.11.26",

@@ -20,9 +20,9 @@ namespace muster::formats {
 using Scalar = std::pair<std::string, float>;  // tag, value
 
 // Appends events to a new file FOLDER/events.out.tfevents.<seconds>.<host><suffix>, which is
-// created, with its folder, at the first event; if the name is taken, ".1", ".2", ... is put before
-// the suffix. After a failed write all further writes fail, unless it is tolerated. One owner
-// thread.
+// created, with its folder, by the first event. If the name is taken, ".1", ".2", ... is put before
+// the suffix. After a failed write all further writes fail, unless the failure is tolerated. One
+// owner thread.
 class EventWriter {
  public:
   EventWriter(io::FileSystem& files, std::string folder, const Clock& clock,
@@ -33,10 +33,10 @@ class EventWriter {
   void SetTolerance(std::function<bool(const absl::Status& failure)> tolerate) {
     tolerate_ = std::move(tolerate);
   }
-  // simple_value summaries, all at one step.
+  // Writes simple_value summaries, all for one step.
   absl::Status WriteScalars(int64_t step, const std::vector<Scalar>& scalars);
   absl::Status WriteSummary(int64_t step, const Summary& summary);
-  // An encoded GraphDef; TensorBoard shows a run's last one.
+  // Writes an encoded GraphDef; TensorBoard shows the last one of a run.
   absl::Status WriteGraph(std::string_view graph_def);
   absl::Status Flush();
   absl::Status Close();
@@ -58,9 +58,9 @@ class EventWriter {
   bool tolerated_ = false;  // failure_
 };
 
-// For readers of our own files (best exporter, tests): scalars in order. DATA_LOSS with the byte
-// offset for a broken record. A last record that is cut, because its writer was killed or is still
-// writing, is not broken: the events before it are returned.
+// Reads the scalars in order, for readers of Muster's own files (best exporter, tests). DATA_LOSS
+// with the byte offset for a broken record. A last record that is cut, because its writer was
+// killed or is still writing, is not broken: the events before it are returned.
 struct ScalarEvent {
   double wall_time = 0;
   int64_t step = 0;

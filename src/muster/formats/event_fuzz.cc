@@ -1,5 +1,5 @@
-// Event files of any bytes, taken twice: as the whole file, and as one event in a sound record
-// between two events of ours, so that checksums do not hide the code after their check.
+// Reads any bytes as an event file, twice: as the whole file, and as one event in a valid record
+// between two known events, so that checksums do not hide the code after their check.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<ScalarEvent>> Read(const std::string& bytes) {
 
 void Check(const std::string& input) {
   const auto whole = Read(input);
-  // What a killed writer leaves behind is no error and hides nothing.
+  // A cut file, as a killed writer leaves it, is no error, and all events before the cut are read.
   if (whole.ok()) {
     for (const size_t cut : {size_t{1}, input.size() / 2}) {
       const auto part = Read(input.substr(0, input.size() - std::min(cut, input.size())));

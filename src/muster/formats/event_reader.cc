@@ -11,7 +11,8 @@ namespace {
 
 using protozero::pbf_wire_type;
 
-// Whether the file ends inside the record that starts `bytes`, as far as its sound bytes tell.
+// Whether the file ends inside the record that `bytes` begin with, as far as its undamaged bytes
+// show.
 bool IsCutRecord(std::string_view bytes) {
   constexpr size_t kHeaderBytes = 12;  // length and its masked CRC-32C
   if (bytes.size() < kHeaderBytes) return true;
@@ -39,7 +40,7 @@ void ReadSummaryValue(protozero::pbf_message<SummaryValueField> message, ScalarE
   if (has_value) events->push_back(std::move(event));
 }
 
-// Throws protozero::exception if the bytes are no Event.
+// Throws protozero::exception if the bytes are not an Event.
 void ReadEvent(std::string_view record, std::vector<ScalarEvent>* events) {
   ScalarEvent event;
   protozero::data_view summary;

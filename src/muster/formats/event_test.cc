@@ -51,7 +51,7 @@ TEST(EventWriterTest, ScalarsComeBack) {
   ASSERT_TRUE(writer.Flush().ok());
   const std::string path = OnlyEventFile(*files, "a/b");
   EXPECT_EQ(path.substr(path.size() - 7), ".suffix");
-  const auto events = ReadScalarEvents(*files, path);  // while the writer is at work
+  const auto events = ReadScalarEvents(*files, path);  // the writer is still open
   ASSERT_TRUE(events.ok()) << events.status();
   ASSERT_EQ(events->size(), 3u);
   EXPECT_EQ((*events)[0].tag, "loss");
@@ -64,7 +64,7 @@ TEST(EventWriterTest, ScalarsComeBack) {
   EXPECT_TRUE(std::isnan((*events)[2].value));
 }
 
-TEST(EventWriterTest, OtherSummariesAndAGraphStandBetweenScalars) {
+TEST(EventWriterTest, OtherSummariesAndGraphsAreSkipped) {
   const auto files = io::NewMemoryFileSystem();
   FakeClock clock(1.5);
   EventWriter writer(*files, "logs", clock);
@@ -88,7 +88,7 @@ TEST(EventWriterTest, OtherSummariesAndAGraphStandBetweenScalars) {
             std::string::npos);
 }
 
-TEST(EventWriterTest, NoEventNoFileAndNoNameTwice) {
+TEST(EventWriterTest, WithoutEventsThereIsNoFileAndNamesAreUnique) {
   const auto files = io::NewMemoryFileSystem();
   FakeClock clock;
   {
@@ -104,7 +104,7 @@ TEST(EventWriterTest, NoEventNoFileAndNoNameTwice) {
   EXPECT_EQ(files->List("logs")->size(), 3u);
 }
 
-TEST(EventWriterTest, AFullDiskIsReportedOnceAndForAll) {
+TEST(EventWriterTest, AfterAFullDiskAllWritesFail) {
   const auto memory = io::NewMemoryFileSystem();
   io::FaultFileSystem files(*memory);
   FakeClock clock;
@@ -143,7 +143,7 @@ TEST(EventWriterTest, AFailureThatIsToleratedIsToldOnce) {
   }
 }
 
-TEST(ReadScalarEventsTest, ACutRecordEndsTheFileABrokenOneFails) {
+TEST(ReadScalarEventsTest, ACutRecordEndsTheFileAndABrokenOneFails) {
   const auto files = io::NewMemoryFileSystem();
   FakeClock clock;
   EventWriter writer(*files, "logs", clock);

@@ -59,8 +59,8 @@ std::string GraphEvent(double wall_time, std::string_view graph_def) {
 }  // namespace
 
 struct EventWriter::File {
-  // The TFRecord writer owns the file. Flushing it directly is correct, since the framing buffers
-  // nothing.
+  // The TFRecord writer owns the file. The file may be flushed directly, since the TFRecord writer
+  // buffers nothing.
   io::WritableFile* file = nullptr;
   std::unique_ptr<TfRecordWriter> records;
 };

@@ -23,7 +23,7 @@ char* EncodeVarint(uint64_t value, char* to) {
   return to;
 }
 
-// Copies a chunk from the front and one from the back, which may overlap.
+// Copies a chunk from the beginning and one from the end, which may overlap.
 template <typename Chunk>
 void CopyEnds(const char* from, size_t size, char* to) {
   Chunk front, back;
@@ -55,7 +55,7 @@ char* EncodeField(uint32_t field, uint64_t size, char* to) {
 
 size_t EncodedFieldBytes(size_t size) { return 1 + EncodedVarintBytes(size) + size; }
 
-// Returns the values of one row of a column.
+// The values of one row of a column.
 struct Cell {
   const Column& column;
   ValueType type;
@@ -67,8 +67,8 @@ struct Cell {
         begin(list ? of.offsets[row] : static_cast<size_t>(row)),
         end(list ? of.offsets[row + 1] : begin + 1) {}
 
-  // Returns the bytes of the packed numbers or, for strings, which are not packed, of the whole
-  // list.
+  // Returns the number of bytes of the packed numbers or, for strings, which are not packed, of the
+  // whole list.
   size_t PayloadBytes() const {
     size_t size = 0;
     switch (type) {
@@ -87,7 +87,7 @@ struct Cell {
     return size;
   }
 
-  // The same of a cell with one value, without the tag and length of a string.
+  // Returns the same for a cell with one value; for a string without tag and length.
   size_t OnePayloadBytes() const {
     switch (type) {
       case ValueType::kInt:
@@ -156,7 +156,7 @@ size_t ShortPayloads(const std::string& key, bool list) {
   return fits ? kLengthOfOneByte - kFrame - key.size() : 0;
 }
 
-// The head of an entry with its lengths left 0.
+// Returns the head of an entry, with lengths of 0.
 std::array<char, 32> MakeHead(const std::string& key, ValueType type) {
   std::array<char, 32> head = {};
   if (key.size() + 8 > head.size()) return head;
@@ -205,10 +205,10 @@ ExampleEncoder::ExampleEncoder(const Schema& schema) {
   });
 }
 
-// An entry of one value whose lengths all fit a byte:
+// The entry of one value whose lengths all fit in a byte is
 //   0A E | key | 12 F | kind L | 0A P | P bytes of payload
-// where the lengths are L = P + 2, F = P + 4, E = key + P + 6. Only they and the payload differ
-// from row to row.
+// where the lengths are L = P + 2, F = P + 4, E = key + P + 6. Only the lengths and the payload
+// differ from row to row.
 size_t ExampleEncoder::EntryBytes(const Part& part, const Columns& columns, int row) {
   const Cell cell(columns.column(part.field), part.type, part.list, row);
   if (part.short_payloads > 0) {
@@ -219,7 +219,7 @@ size_t ExampleEncoder::EntryBytes(const Part& part, const Columns& columns, int 
   return EncodedFieldBytes(part.key.size() + EncodedFieldBytes(feature));
 }
 
-// It may write past the entry, up to the size of a head.
+// May write past the entry, up to the size of a head.
 char* ExampleEncoder::EncodeEntry(const Part& part, const Columns& columns, int row, char* to) {
   const Cell cell(columns.column(part.field), part.type, part.list, row);
   const size_t key = part.key.size();
@@ -246,7 +246,7 @@ void ExampleEncoder::Encode(const Columns& columns, int row, std::string* record
   size_t features = 0;
   for (const Part& part : parts_) features += EntryBytes(part, columns, row);
   const size_t size = EncodedFieldBytes(features);
-  record->resize(size + sizeof(Part::head));  // room for EncodeEntry
+  record->resize(size + sizeof(Part::head));  // EncodeEntry may write this much more
   char* to = EncodeField(1, features, record->data());
   for (const Part& part : parts_) to = EncodeEntry(part, columns, row, to);
   record->resize(size);

@@ -1,8 +1,8 @@
-// tf.Example: a protobuf map from feature name to a list of int64, float or bytes. Read in every
-// form that a protobuf writer may choose (packed or not, any order, unknown fields, lists in
-// several pieces, duplicate map keys: the last wins); written like TensorFlow's deterministic
-// serialisation (map keys sorted, packed). docs/formats/example.md; source:
-// tensorflow/core/example/{example,feature}.proto.
+// tf.Example: a protobuf map from feature name to a list of int64, float or bytes. It is read in
+// every form that a protobuf writer may choose (packed or not, in any order, with unknown fields,
+// lists in several pieces, duplicate map keys, of which the last one wins), and written as
+// TensorFlow's deterministic serialisation (map keys sorted, packed). See docs/formats/example.md;
+// source: tensorflow/core/example/{example,feature}.proto.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@
 
 namespace muster::formats {
 
-// Decodes the schema's features and ignores all others.
-// A scalar field needs exactly one value; an absent feature, or one without a kind or values, gives
-// the default. int64 is accepted for a kFloat field (as CSV's "3" is); any other mismatch of kinds
-// is an error. One owner thread: the decoder remembers the order in which features last came.
+// Makes a decoder of the schema's features, which ignores all others. A scalar field needs exactly
+// one value; an absent feature, or one without a kind or values, gives the default. int64 is
+// accepted for a kFloat field (as "3" is in CSV); any other mismatch of kinds is an error. One
+// owner thread: the decoder remembers the order in which features last came.
 std::unique_ptr<RowDecoder> NewExampleDecoder(const Schema& schema);
 
 // Writes row `row` of `columns` as a serialized tf.Example with one feature per field, sorted by
@@ -35,16 +35,17 @@ class ExampleEncoder {
   struct Part {
     int field;
     std::string key;  // the encoded key field of the map entry
-    // The start of the entry of one short value, where all lengths are single bytes; see Encode().
+    // The beginning of the entry of one short value, where all lengths are single bytes; see
+    // Encode().
     std::array<char, 32> head;
-    size_t short_payloads;  // payloads below this are such short values; 0: none is
+    size_t short_payloads;  // smaller payloads are such short values; 0: none is
     ValueType type;
     bool list;
   };
   static size_t EntryBytes(const Part& part, const Columns& columns, int row);
   static char* EncodeEntry(const Part& part, const Columns& columns, int row, char* to);
 
-  std::vector<Part> parts_;  // by name
+  std::vector<Part> parts_;  // sorted by name
 };
 
 // One feature as it is in a record, for `muster records inspect`.

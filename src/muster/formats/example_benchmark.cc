@@ -1,5 +1,5 @@
-// One record of 40 features (13 float, 26 strings of 8 characters, 1 int64; 784 bytes with its
-// frame) and back. Items are records; rates are per CPU-second.
+// Encodes and decodes one record of 40 features (13 float, 26 strings of 8 characters, 1 int64; 784
+// bytes with its frame). Items are records; rates are per CPU second.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -32,7 +32,7 @@ Schema FortyFeatures() {
   return schema;
 }
 
-// `count` rows of random values.
+// Fills in `count` rows of random values.
 void FillColumns(int count, Columns* columns) {
   RandomStream random(1, RandomPurpose::kSampleData, 0);
   char text[9];
@@ -49,7 +49,7 @@ void FillColumns(int count, Columns* columns) {
   }
 }
 
-// The bytes of a TFRecord file of kExampleRecords such records.
+// Returns the bytes of a TFRecord file of kExampleRecords such records.
 std::string ExampleFile(Compression compression) {
   const Schema schema = FortyFeatures();
   const ExampleEncoder encoder(schema);
@@ -107,7 +107,7 @@ void StreamToColumns(benchmark::State& state) {
     auto reader = TfRecordReader::Open(files->OpenForRead("f").value(), compression).value();
     std::string_view record;
     while (reader->Next(&record).value()) {
-      columns.Clear();  // `record` is gone with the next one
+      columns.Clear();  // `record` is only valid until the next one
       if (!decoder->Decode(record, &columns).ok()) std::abort();
     }
   }

@@ -16,11 +16,11 @@
 namespace muster::formats {
 namespace {
 
-// Names of features that the schema does not have are remembered too, up to this many.
+// The names of features that the schema does not have are remembered too, up to this many.
 constexpr size_t kMaxIgnoredNames = 1000;
 constexpr int kIgnored = -1;
 
-// The first value with its kind.
+// Shows the first value with its kind.
 std::string ShowFirst(const FeatureValues& values) {
   switch (values.kind) {
     case FeatureKind::kBytes:
@@ -35,10 +35,10 @@ std::string ShowFirst(const FeatureValues& values) {
   return "no value";
 }
 
-// The start of a map entry as every writer known writes it: the key field and the value's tag.
+// The beginning of a map entry as every known writer writes it: the key field and the value's tag.
 class EntryPrefix {
  public:
-  EntryPrefix() = default;  // never matches
+  EntryPrefix() = default;  // matches nothing
   explicit EntryPrefix(std::string_view name) {
     if (name.size() > kMaxName) return;
     bytes_ = StrCat("\x0a", std::string(1, static_cast<char>(name.size())), name, "\x12");
@@ -47,8 +47,8 @@ class EntryPrefix {
     mask_ = size == sizeof word_ ? ~uint64_t{0} : (uint64_t{1} << 8 * size) - 1;
   }
 
-  // Whether [entry, end) begins with a map entry (its tag included) of one-byte lengths that has
-  // this name and then a value and nothing more. *value is the Feature message.
+  // Whether [entry, end) begins with a map entry (including its tag) with one-byte lengths that has
+  // this name, then a value, and nothing more. *value is the Feature message.
   bool Match(const char* entry, const char* end, std::string_view* value) const {
     constexpr ptrdiff_t kLeast = 2 + sizeof word_;
     if (end - entry < kLeast || entry[0] != '\x0a') return false;
@@ -74,7 +74,7 @@ class EntryPrefix {
   uint64_t word_ = 0, mask_ = 0;  // the first eight bytes
 };
 
-// A Feature of one short value, in the bytes that TensorFlow writes: kind, list length, packed.
+// Matches a Feature of one short value as TensorFlow writes it: kind, list length, packed.
 bool MatchOneString(std::string_view feature, std::string_view* value) {
   const size_t size = feature.size();
   if (size < 4 || feature[0] != '\x0a' || static_cast<uint8_t>(feature[1]) != size - 2 ||
@@ -109,7 +109,7 @@ class ExampleDecoder : public RowDecoder {
  public:
   explicit ExampleDecoder(const Schema& schema)
       : fields_(schema.fields), missing_(GetMissingValues(schema)), last_row_(fields_.size(), 0) {
-    names_.emplace_back();  // what stands before the first feature
+    names_.emplace_back();  // stands for the beginning, before the first feature
     for (size_t i = 0; i < fields_.size(); ++i) {
       Remember(fields_[i].name, static_cast<int>(i));
       if (!fields_[i].list) ++scalars_;
@@ -129,13 +129,13 @@ class ExampleDecoder : public RowDecoder {
   }
 
  private:
-  // A feature's name that was read before, and the name that followed it last time.
+  // The name of a feature that was read before, and the name that followed it last time.
   struct Name {
     Name() = default;
     Name(std::string_view text, int schema_field) : name(text), prefix(text), field(schema_field) {}
     std::string name;
     EntryPrefix prefix;
-    int field = kIgnored;  // in the schema
+    int field = kIgnored;  // index in the schema
     int successor = 0;
   };
 
@@ -196,7 +196,7 @@ class ExampleDecoder : public RowDecoder {
     return absl::OkStatus();
   }
 
-  // Returns the field of a name. *previous, the name before, learns that this name followed it.
+  // Returns the field of a name, and records that the name followed *previous.
   int Find(std::string_view name, int* previous) {
     int known = names_[*previous].successor;
     if (known == 0 || names_[known].name != name) {
@@ -214,7 +214,7 @@ class ExampleDecoder : public RowDecoder {
     return names_[known].field;
   }
 
-  // Takes the value of a scalar that stands in the usual form; false leaves it to TakeAll.
+  // Decodes a scalar's value in the usual form; returns false to leave other forms to DecodeAll.
   bool DecodeOne(int field, std::string_view feature, Columns* columns) {
     if (field == kIgnored) return true;
     if (fields_[field].list || last_row_[field] == row_) return false;
@@ -247,7 +247,7 @@ class ExampleDecoder : public RowDecoder {
     return true;
   }
 
-  // Takes values_ for a field; an earlier feature of the same name in this record is forgotten.
+  // Decodes values_ for a field; replaces an earlier feature of the same name in this record.
   absl::Status DecodeAll(int field_index, Columns* columns) {
     const Field& field = fields_[field_index];
     Column& column = columns->mutable_column(field_index);
@@ -297,11 +297,11 @@ class ExampleDecoder : public RowDecoder {
       return AppendTruncated(field, column);
     }
     if (field.date && values_.kind == FeatureKind::kBytes) return AppendDates(field, column);
-    return ColumnError(field, StrCat("the record has ", ShowFirst(values_), ", the schema says ",
-                                     ValueTypeName(field.type)));
+    return ColumnError(field, StrCat("the record has ", ShowFirst(values_),
+                                     ", but the schema says ", ValueTypeName(field.type)));
   }
 
-  // A word in the place of a date, where numbers cannot be.
+  // Whether a word stands in place of a date: date fields may hold text.
   bool IsMissingDate(int field_index) const {
     if (!fields_[field_index].date || values_.kind != FeatureKind::kBytes) return false;
     const auto& texts = values_.bytes;
@@ -353,10 +353,10 @@ class ExampleDecoder : public RowDecoder {
   std::vector<MissingValues> missing_;  // by field
   int scalars_ = 0;
   std::vector<Name> names_;
-  absl::flat_hash_map<std::string, int> by_name_;  // position in names_
+  absl::flat_hash_map<std::string, int> by_name_;  // index in names_
   FeatureValues values_;                           // scratch
-  // The row being decoded, counted from 1; for each field the row for which it last had a value;
-  // how many scalar fields of the row have one.
+  // row_ is the row being decoded, counted from 1. By field: the row for which it last had a value.
+  // Then the number of scalar fields of the row that have one.
   uint64_t row_ = 0;
   std::vector<uint64_t> last_row_;
   int filled_ = 0;

@@ -17,7 +17,7 @@ constexpr ValueType kInt = ValueType::kInt, kFloat = ValueType::kFloat,
                     kString = ValueType::kString;
 
 // Decodes records into one Columns. Every record is also decoded by a decoder that has seen it
-// once before, and so takes the quick way: both must agree.
+// before, and so takes the fast path: both must agree.
 class ExampleDecoderTest : public testing::Test {
  protected:
   void Use(std::vector<Field> fields) {
@@ -123,7 +123,7 @@ TEST_F(ExampleDecoderTest, AnyOrderAndOtherFeatures) {
   }
 }
 
-TEST_F(ExampleDecoderTest, ManyNamesThatNobodyWants) {
+TEST_F(ExampleDecoderTest, ManyFeaturesThatTheSchemaDoesNotHave) {
   Use({TypedField("a", kInt)});
   for (int row = 0; row < 30; ++row) {
     std::string entries;
@@ -168,7 +168,7 @@ TEST_F(ExampleDecoderTest, OfDuplicateKeysTheLastWins) {
                   .ok());
   EXPECT_THAT(column(0).ints, ElementsAre(2));
   EXPECT_THAT(column(1).ints, ElementsAre(3));
-  // An empty one wins too, and over one of a kind that would not fit.
+  // An empty feature wins too, also over one of a kind that would not fit.
   ASSERT_TRUE(DecodeEntries(WireEntry("a", IntFeature(1)) + list(1) +
                             WireEntry("l", WireBytes(3, "")) + WireEntry("a", IntFeature(7)))
                   .ok());
@@ -191,7 +191,8 @@ TEST_F(ExampleDecoderTest, TheLastKindOfAOneofWins) {
   const std::string ints = IntFeature(1), floats = FloatFeature(2);
   ASSERT_TRUE(DecodeEntries(WireEntry("l", floats + ints)).ok());
   ASSERT_TRUE(DecodeEntries(WireEntry("l", ints + floats + IntFeature(5))).ok());
-  ASSERT_TRUE(DecodeEntries(WireEntry("l", ints + WireBytes(2, ""))).ok()) << "no values left";
+  ASSERT_TRUE(DecodeEntries(WireEntry("l", ints + WireBytes(2, ""))).ok())
+      << "no values may be left";
   EXPECT_THAT(column(0).ints, ElementsAre(1, 5));
   EXPECT_THAT(column(0).offsets, ElementsAre(0, 1, 2, 2));
 }
@@ -206,16 +207,17 @@ TEST_F(ExampleDecoderTest, AnEntryMayBeInAnyForm) {
     return column(0).ints.back();
   };
   EXPECT_EQ(decode(key + five), 5);
-  EXPECT_EQ(decode(five + key), 5) << "value before key";
-  EXPECT_EQ(decode(WireBytes(1, "b") + five + key), 5) << "the last key counts";
+  EXPECT_EQ(decode(five + key), 5) << "the value may come before the key";
+  EXPECT_EQ(decode(WireBytes(1, "b") + five + key), 5) << "the last key must win";
   EXPECT_EQ(decode(WireBytes(7, "unknown") + key + WireVarint(0x50) + WireVarint(1) + five), 5);
-  EXPECT_EQ(decode(key + WireBytes(2, FloatFeature(1)) + five), 5) << "values are merged";
-  EXPECT_EQ(decode("\x8a" + std::string(1, '\0') + key.substr(1) + five), 5) << "a longer tag";
+  EXPECT_EQ(decode(key + WireBytes(2, FloatFeature(1)) + five), 5) << "values must be merged";
+  EXPECT_EQ(decode("\x8a" + std::string(1, '\0') + key.substr(1) + five), 5)
+      << "the tag may be longer than necessary";
   EXPECT_TRUE(DecodeEntries(WireBytes(1, five) + WireEntry("a", IntFeature(1))).ok());
-  EXPECT_EQ(column(1).ints.back(), 5) << "without a key it is \"\"";
+  EXPECT_EQ(column(1).ints.back(), 5) << "without a key the name is \"\"";
 }
 
-TEST_F(ExampleDecoderTest, UnknownFieldsArePassedOver) {
+TEST_F(ExampleDecoderTest, UnknownFieldsAreSkipped) {
   Use({TypedField("a", kInt)});
   const std::string start(1, static_cast<char>(WireTag(9, WireType::kStartGroup)));
   const std::string end(1, static_cast<char>(WireTag(9, WireType::kEndGroup)));
@@ -287,35 +289,35 @@ TEST_F(ExampleDecoderTest, DatesAreSeconds) {
               HasSubstr("which is not a date"));
 }
 
-TEST_F(ExampleDecoderTest, WhatDoesNotFitNamesColumnAndValue) {
+TEST_F(ExampleDecoderTest, ValuesThatDoNotFitAreReportedWithTheirColumn) {
   Use({TypedField("s", kString), TypedField("age", kInt)});
   const std::string s = WireEntry("s", BytesFeature("x"));
   const std::vector<std::pair<std::string, std::string>> cases = {
       {WireEntry("age", FloatFeature(34.5f)),
-       "column 'age': the record has the float 34.5, the schema says int"},
+       "column 'age': the record has the float 34.5, but the schema says int"},
       {WireEntry("age", BytesFeature("x\n")),
-       "column 'age': the record has the bytes 'x\\n', the schema says int"},
+       "column 'age': the record has the bytes 'x\\n', but the schema says int"},
       {WireEntry("age", BytesFeature(std::string(100, 'x'))),
        "column 'age': the record has the bytes '" + std::string(60, 'x') +
-           "'..., the schema says int"},
+           "'..., but the schema says int"},
       {WireEntry("age", WireBytes(3, WireBytes(1, "\x05\x06"))),
-       "column 'age': the record has 2 values (first the int64 5), the schema says one"},
+       "column 'age': the record has 2 values (first the int64 5), but the schema says one"},
       {"", "column 'age': the record has no value for it, and it has no default"},
       {WireEntry("s", IntFeature(3)),
-       "column 's': the record has the int64 3, the schema says string"},
+       "column 's': the record has the int64 3, but the schema says string"},
   };
   for (const auto& [entries, message] : cases) {
     const absl::Status status = DecodeEntries(s + entries);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << message;
     EXPECT_EQ(ToStd(status.message()), message);
     EXPECT_EQ(columns_->rows(), 0);
-    EXPECT_TRUE(column(0).strings.empty()) << "a bad row leaves nothing";
+    EXPECT_TRUE(column(0).strings.empty()) << "a bad row must leave nothing";
   }
   ASSERT_TRUE(DecodeEntries(s + WireEntry("age", IntFeature(3))).ok());
   EXPECT_EQ(columns_->rows(), 1);
 }
 
-TEST_F(ExampleDecoderTest, WhatIsNoExample) {
+TEST_F(ExampleDecoderTest, BytesThatAreNoExampleAreRefused) {
   Use({TypedField("a", kInt, true)});
   const auto a = [](const std::string& list) { return WireExample(WireEntry("a", list)); };
   const std::vector<std::string> broken = {

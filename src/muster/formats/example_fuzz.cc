@@ -1,7 +1,7 @@
-// Records of any bytes, decoded as tf.Example. Whatever comes: a decoder that meets the record for
-// the second time, and so takes the quick way, agrees with one that meets it first; a row that was
-// decoded is encoded and decoded to the same row; a row that does not fit leaves nothing; and what
-// DescribeExample takes for an Example, the decoder does too.
+// Decodes any bytes as a tf.Example. A decoder that sees the record for the second time, and so
+// takes the fast path, must agree with one that sees it first; a decoded row must be encoded and
+// decoded to the same row; a row that does not fit must leave nothing; and what DescribeExample
+// accepts as an Example, the decoder must accept too.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,8 +19,8 @@ void Expect(bool condition, const char* what) {
   std::abort();
 }
 
-// Names are short, so that a fuzzer finds them: i, f, s scalars with a default, t truncated;
-// I, F, S lists; a name of more than eight bytes.
+// Names are short, so that a fuzzer finds them: i, f, s are scalars with a default, t is truncated;
+// I, F, S are lists; and one name has more than eight bytes.
 Schema MakeSchema() {
   Schema schema;
   const auto add = [&schema](const char* name, ValueType type, bool list, Value default_value) {
@@ -65,7 +65,7 @@ void CheckRecord(std::string_view record) {
     Expect(decoder->Decode(record, &columns) == first, "the same record, the same error");
     return;
   }
-  // Compared as encoded, so that a NaN is equal to itself.
+  // Encoded rows are compared, so that a NaN equals itself.
   const std::string once = Encoded(encoder, columns);
   Expect(decoder->Decode(record, &columns).ok(), "decoded for the second time");
   Expect(Encoded(encoder, columns) == once, "the quick way gives the same row");

@@ -106,7 +106,7 @@ MATCHER_P3(IsFeature, name, kind, values, "") {
   return arg.name == name && arg.kind == kind && testing::Value(arg.values, values);
 }
 
-// Lengths below and above what one byte holds, against the messages put together by hand.
+// Lengths below and above what one byte holds; compared with messages assembled by hand.
 TEST(ExampleEncoderTest, NamesAndValuesOfAnyLength) {
   const auto field = [](char tag, const std::string& bytes) {
     std::string text(1, tag);

@@ -1,4 +1,4 @@
-// Protobuf's wire format written by hand, for tests of unusual forms.
+// Writes protobuf's wire format by hand, for tests of unusual forms.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ inline std::string WireFloat(float value) {
   return std::string(bytes, sizeof value);
 }
 
-// Features with packed values in the usual form; the arguments are the contents of their list.
+// Make features with packed values in the usual form; the arguments are the contents of the list.
 inline std::string BytesFeature(std::string_view value) {
   return WireBytes(1, WireBytes(1, value));
 }
@@ -39,7 +39,7 @@ inline std::string IntFeature(int64_t value) {
   return WireBytes(3, WireBytes(1, WireVarint(static_cast<uint64_t>(value))));
 }
 
-// A map entry, with its tag, and an Example of such entries.
+// Make a map entry with its tag, and an Example of such entries.
 inline std::string WireEntry(std::string_view name, std::string_view feature) {
   return WireBytes(1, WireBytes(1, name) + WireBytes(2, feature));
 }

@@ -1,8 +1,8 @@
-// The messages of tensorflow/core/example/{example,feature}.proto on the wire:
+// The wire format of the messages of tensorflow/core/example/{example,feature}.proto:
 //   Example { Features features = 1; }   Features { map<string, Feature> feature = 1; }
 //   Feature { oneof kind { BytesList bytes_list = 1; FloatList float_list = 2;
 //                          Int64List int64_list = 3; } }   each list: repeated value = 1
-// Shared by the decoder and DescribeExample; merging follows protobuf.
+// Shared by the decoder and DescribeExample. Merging follows protobuf's rules.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace muster::formats {
 // Field numbers of Feature's kinds.
 enum class FeatureKind : uint32_t { kNone = 0, kBytes = 1, kFloat = 2, kInt64 = 3 };
 
-// "bytes", "float", "int64", "none"
+// Returns "bytes", "float", "int64" or "none".
 std::string_view FeatureKindName(FeatureKind kind);
 
-// The values of one Feature: only the vector of its kind is used, the others are empty.
+// The values of one Feature: the vector of its kind is used, the others are empty.
 struct FeatureValues {
   FeatureKind kind = FeatureKind::kNone;
-  std::vector<std::string_view> bytes;  // into the record
+  std::vector<std::string_view> bytes;  // they point into the record
   std::vector<float> floats;
   std::vector<int64_t> ints;
 
@@ -33,15 +33,15 @@ struct FeatureValues {
 constexpr uint32_t kFirstFieldBytes = WireTag(1, WireType::kBytes);   // also a map entry's key
 constexpr uint32_t kSecondFieldBytes = WireTag(2, WireType::kBytes);  // also a map entry's value
 
-// The name of a map entry: the last key field; "" without one.
+// Parses the name of a map entry: its last key field; "" if there is none.
 bool ParseEntryName(std::string_view entry, std::string_view* name);
 
-// Replaces *values with those of a map entry: all its value fields merged. Values of one kind
-// follow one another, also from several pieces; a later piece of another kind replaces them.
+// Replaces *values by those of a map entry, with all its value fields merged. Values of one kind
+// follow one another, also across pieces; a later piece of another kind replaces them.
 bool ParseEntryValues(std::string_view entry, FeatureValues* values);
 
-// Calls found(entry) for each map entry of a serialized Example, in order. False when the bytes are
-// not an Example or when `found` returns false.
+// Calls found(entry) for each map entry of a serialized Example, in order. False if the bytes are
+// not an Example or if `found` returns false.
 template <typename Found>
 bool ForEachEntry(std::string_view record, Found&& found) {
   WireReader example(record);

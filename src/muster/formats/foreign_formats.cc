@@ -12,7 +12,7 @@ namespace {
 struct Magic {
   std::string_view bytes;
   size_t offset;
-  bool may_be_text;  // the file's other bytes may be text
+  bool may_be_text;  // the rest of the file may be text
   ForeignFormat format;
 };
 
@@ -117,7 +117,9 @@ std::string DescribeForeign(const ForeignFormat& format, std::string_view path) 
   const std::string way =
       absl::StrReplaceAll(ToAbsl(format.way), {{"FILE", ToAbsl(path)}, {"OUT", ToAbsl(out)}});
   return StrCat("this is ", format.name,
-                ", which is not read; make CSV, JSON lines or TFRecord of it, for example: ", way);
+                ", which muster does not read; convert it to CSV, JSON lines or TFRecord, for "
+                "example: ",
+                way);
 }
 
 }  // namespace muster::formats

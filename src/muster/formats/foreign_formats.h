@@ -1,4 +1,4 @@
-// Formats of files that are known by their first bytes and are not read.
+// Formats of files that are recognised by their first bytes but cannot be read.
 #pragma once
 
 #include <string>
@@ -8,16 +8,17 @@ namespace muster::formats {
 
 struct ForeignFormat {
   std::string_view name;  // "Apache Parquet"
-  // How to make what is read of it, where FILE is its path and OUT a new one.
+  // A command that converts FILE to a readable file OUT.
   std::string_view way;
 };
 
-// The format that `bytes`, the first of a file, are; null if none is known. `is_text`: they are
-// text, as those of most formats are not, so that a text that begins with "ORC" is none.
+// Returns the format of a file that begins with `bytes`; null if it is not known. `is_text`: they
+// are text, which the bytes of most of these formats are not, so that a text that begins with "ORC"
+// is not taken for ORC.
 const ForeignFormat* FindForeignFormat(std::string_view bytes, bool is_text);
 
-// "this is Apache Parquet, which is not read; make CSV, JSON lines or TFRecord of it, for example:
-// ...", with the file's path in the commands.
+// Returns "this is Apache Parquet, which muster does not read; convert it to CSV, JSON lines or
+// TFRecord, for example: ...", with the file's path in the command.
 std::string DescribeForeign(const ForeignFormat& format, std::string_view path);
 
 }  // namespace muster::formats

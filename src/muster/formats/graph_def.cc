@@ -30,7 +30,8 @@ constexpr int kInfoTag = 4, kInfoVersion = 5;
 }  // namespace meta_field
 
 constexpr int kMapKey = 1, kMapValue = 2;
-// What TensorFlow 2.15 writes: TF_GRAPH_DEF_VERSION and the oldest consumer of resource variables.
+// The versions that TensorFlow 2.15 writes: TF_GRAPH_DEF_VERSION, and the oldest consumer of
+// resource variables.
 constexpr int kGraphProducer = 1645, kGraphMinConsumer = 12;
 constexpr std::string_view kTensorFlowVersion = "2.15.0";
 
@@ -48,7 +49,7 @@ std::string EncodeShape(const GraphShape& shape) {
   return bytes;
 }
 
-// A map entry: one field of `message`.
+// Adds a map entry: one field of `message`.
 void AddEntry(pbf_writer* message, int field, std::string_view key, std::string_view value) {
   pbf_writer entry(*message, field);
   AddString(&entry, kMapKey, key);
@@ -66,7 +67,7 @@ std::string EncodeNumbers(DataType type, std::span<const T> values, const GraphS
   return bytes;
 }
 
-// "node" as a TensorInfo and a VariableDef want it: "node:0".
+// Returns "node:0" for "node", as a TensorInfo and a VariableDef need it.
 std::string WithOutput(const std::string& tensor) {
   return tensor.find(':') == std::string::npos ? StrCat(tensor, ":0") : tensor;
 }
@@ -83,7 +84,7 @@ std::string EncodeVariable(const GraphVariable& variable) {
   return bytes;
 }
 
-// CollectionDef fields that are used here.
+// The fields of CollectionDef that are used here.
 enum class CollectionKind { kNodeList = 1, kBytesList = 2 };
 
 void AddCollection(pbf_writer* meta, std::string_view name, CollectionKind kind,

@@ -15,7 +15,7 @@
 
 namespace muster::formats {
 
-// Dimensions; -1: any size. A scalar has none.
+// Dimensions; -1 stands for any size. A scalar has none.
 using GraphShape = std::vector<int64_t>;
 
 // One attribute of a node: its name and an encoded AttrValue.
@@ -32,12 +32,12 @@ GraphAttr TypesAttr(std::string_view name, std::span<const DataType> types);
 GraphAttr FloatsAttr(std::string_view name, std::span<const float> values);
 GraphAttr ShapesAttr(std::string_view name, std::span<const GraphShape> shapes);
 
-// Collects nodes. A tensor is named as in NodeDef: "node" is its first output, "node:2" its third,
-// "^node" in an input list is a control edge. Nodes may name inputs that are added later.
+// Collects nodes. A tensor is named as in NodeDef: "node" is the node's first output, "node:2" its
+// third; "^node" in an input list is a control edge. Nodes may name inputs that are added later.
 class GraphDefBuilder {
  public:
-  // Returns the node's name: `name` with '_' in place of each byte that TensorFlow does not allow
-  // in a node's name, and with "_1", "_2", ... appended when it is taken.
+  // Adds a node and returns its name: `name` with '_' in place of each byte that TensorFlow does
+  // not allow in a node's name, and with "_1", "_2", ... appended if it is taken.
   std::string Node(std::string_view name, std::string_view op, std::span<const std::string> inputs,
                    std::span<const GraphAttr> attrs = {});
   std::string Node(std::string_view name, std::string_view op, std::span<const std::string> inputs,
@@ -50,7 +50,7 @@ class GraphDefBuilder {
     return Node(name, op, std::span(inputs.begin(), inputs.size()), attrs);
   }
 
-  // Const nodes. A shape {} is a scalar.
+  // Add Const nodes. The shape {} is a scalar.
   std::string Floats(std::string_view name, std::span<const float> values, const GraphShape& shape);
   std::string Int32s(std::string_view name, std::span<const int32_t> values,
                      const GraphShape& shape);
@@ -63,14 +63,14 @@ class GraphDefBuilder {
   std::string Int32(std::string_view name, int32_t value) { return Int32s(name, {&value, 1}, {}); }
   std::string Int64(std::string_view name, int64_t value) { return Int64s(name, {&value, 1}, {}); }
 
-  // The GraphDef, with the versions that TensorFlow 2.15 writes.
+  // Returns the GraphDef, with the versions that TensorFlow 2.15 writes.
   std::string Encode() const;
 
  private:
   std::string Const(std::string_view name, DataType type, const std::string& tensor);
 
   std::set<std::string, std::less<>> names_;
-  std::string nodes_;  // encoded GraphDef.node fields
+  std::string nodes_;  // GraphDef.node fields, encoded
 };
 
 // An input or output of a signature. `tensor` is "node" or "node:i".
@@ -95,14 +95,14 @@ struct AssetFile {
 };
 
 struct GraphVariable {
-  std::string handle;       // node names: VarHandleOp,
+  std::string handle;       // names of nodes: VarHandleOp,
   std::string initializer;  // the op that assigns the initial value,
   std::string snapshot;     // ReadVariableOp,
   std::string initial_value;
   bool trainable = true;
 };
 
-// The contents of a MetaGraphDef besides the graph.
+// The contents of a MetaGraphDef other than the graph.
 struct MetaGraph {
   std::vector<std::string> tags;
   std::string graph;  // GraphDefBuilder::Encode()
@@ -113,7 +113,7 @@ struct MetaGraph {
   std::vector<AssetFile> assets;
 };
 
-// A SavedModel (schema version 1) with this single graph: the bytes of saved_model.pb.
+// Returns the bytes of saved_model.pb: a SavedModel (schema version 1) with this single graph.
 std::string EncodeSavedModel(const MetaGraph& graph);
 
 }  // namespace muster::formats

@@ -48,7 +48,7 @@ TEST(GraphDefTest, NamesAreLegalAndUnique) {
   EXPECT_EQ(graph.Node("x", "NoOp", {}), "x_2");
 }
 
-TEST(GraphDefTest, VersionsAreThere) {
+TEST(GraphDefTest, VersionsAreWritten) {
   const std::string versions = FirstBytes(GraphDefBuilder().Encode(), kGraphVersions);
   EXPECT_GE(GetInt(versions, 1), 1000);  // producer
   EXPECT_EQ(GetInt(versions, 2), 12);    // min_consumer
@@ -75,7 +75,7 @@ TEST(GraphDefTest, AttrsOfEveryKind) {
             std::string(reinterpret_cast<const char*>(floats.data()), 8));
 }
 
-// TensorFlow wants the `list` of an empty list attribute to be there.
+// TensorFlow requires the `list` of a list attribute even if it is empty.
 TEST(GraphDefTest, EmptyListAttrsAreWritten) {
   EXPECT_THAT(GetBytes(TypesAttr("t", {}).value, kAttrList), ElementsAre(""));
   EXPECT_THAT(GetBytes(ShapesAttr("t", {}).value, kAttrList), ElementsAre(""));

@@ -9,7 +9,7 @@
 
 namespace muster::formats {
 
-// All values of a length-delimited field, in order.
+// Returns all values of a length-delimited field, in order.
 inline std::vector<std::string> GetBytes(std::string_view message, int field) {
   std::vector<std::string> values;
   protozero::pbf_reader reader(message.data(), message.size());
@@ -23,13 +23,13 @@ inline std::vector<std::string> GetBytes(std::string_view message, int field) {
   return values;
 }
 
-// The first value of a length-delimited field; "" if there is none.
+// Returns the first value of a length-delimited field; "" if there is none.
 inline std::string FirstBytes(std::string_view message, int field) {
   const std::vector<std::string> values = GetBytes(message, field);
   return values.empty() ? "" : values[0];
 }
 
-// The last value of a varint field; -12345 if there is none.
+// Returns the last value of a varint field; -12345 if there is none.
 inline int64_t GetInt(std::string_view message, int field) {
   int64_t value = -12345;
   protozero::pbf_reader reader(message.data(), message.size());
@@ -43,7 +43,7 @@ inline int64_t GetInt(std::string_view message, int field) {
   return value;
 }
 
-// The value of a map field's entry; "" if there is none.
+// Returns the value of a map field's entry; "" if there is none.
 inline std::string MapEntry(std::string_view message, int field, std::string_view key) {
   for (const std::string& entry : GetBytes(message, field)) {
     if (FirstBytes(entry, 1) == key) return FirstBytes(entry, 2);

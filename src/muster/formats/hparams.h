@@ -1,6 +1,6 @@
 // The data of TensorBoard's HParams page: an experiment (its settings and results), and for each
-// run the values of its settings, when it began and how it ended.
-// docs/formats/event.md; source: tensorboard/plugins/hparams/{api,plugin_data}.proto.
+// run the values of its settings, when it began and how it ended. See docs/formats/event.md;
+// source: tensorboard/plugins/hparams/{api,plugin_data}.proto.
 #pragma once
 
 #include <string>
@@ -18,16 +18,16 @@ struct Hparam {
   HparamValue value;
 };
 
-// The page lists the experiment's settings, first those that differ between runs, and shows the
-// first five of them.
+// A setting. The page lists the experiment's settings, those that differ between runs first, and
+// shows the first five.
 struct HparamInfo {
   std::string name;
   enum class Type { kString = 1, kBool = 2, kNumber = 3 } type = Type::kNumber;
   bool differs = false;
 };
 
-// The newest scalar `tag` of the run in the folder `group` below the session's own folder ("": in
-// that folder).
+// A result: the newest scalar `tag` of the run in the folder `group` below the session's own folder
+// ("": in that folder).
 struct HparamMetric {
   std::string group;
   std::string tag;
@@ -42,7 +42,7 @@ struct HparamExperiment {
 
 enum class HparamStatus { kSuccess = 1, kFailure = 2, kRunning = 3 };
 
-// TensorBoard takes the experiment from one of the runs that it shows and, for each run, the first
+// TensorBoard reads the experiment from one of the runs that it shows and, for each run, the first
 // start and the first end.
 void AddHparamExperiment(const HparamExperiment& experiment, Summary* summary);
 void AddHparamSessionStart(const std::vector<Hparam>& values, double seconds, Summary* summary);

@@ -58,7 +58,7 @@ class FileIdxReader : public IdxReader {
     element_bytes_ = type->bytes;
     const int rank = static_cast<unsigned char>(item_[3]);
     if (rank < 1 || rank > kMaxIdxRank) {
-      return Broken(StrCat("it has ", rank, " dimensions, an array has 1 to ", kMaxIdxRank));
+      return Broken(StrCat("it has ", rank, " dimensions, but an array has 1 to ", kMaxIdxRank));
     }
     MUSTER_RETURN_IF_ERROR(Fill(static_cast<size_t>(rank) * 4, "its dimensions"));
     items_ = LoadBigEndian(item_.data());
@@ -145,7 +145,7 @@ class FileIdxReader : public IdxReader {
   std::vector<int64_t> shape_;
   uint64_t item_bytes_ = 0;
   uint64_t next_ = 0;
-  uint64_t offset_ = 0;  // uncompressed, of what comes next
+  uint64_t offset_ = 0;  // uncompressed; of what is read next
   std::string item_;
   absl::Status failure_;
 };

@@ -1,5 +1,6 @@
 // IDX files, the format of MNIST and similar data: a type, dimensions, and the elements of one
-// array, all big-endian; plain, or the whole file as one GZIP or ZLIB stream. docs/formats/idx.md.
+// array, all big-endian; plain, or the whole file as one GZIP or ZLIB stream. See
+// docs/formats/idx.md.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace muster::formats {
 
-// The values are the file's bytes for the types.
+// The values are the bytes that stand for the types in a file.
 enum class IdxType : uint8_t {
   kUint8 = 0x08,
   kInt8 = 0x09,
@@ -43,12 +44,13 @@ class IdxReader {
   virtual uint64_t items() const = 0;
   virtual const std::vector<int64_t>& shape() const = 0;  // of an item
   virtual uint64_t item_bytes() const = 0;                // at least 1
-  // The next item, its elements little-endian, valid until the next call; false after the last
-  // item, where the file must end. After an error every further call returns it again.
+  // Sets *item to the next item, whose elements are little-endian and which is valid until the next
+  // call. Returns false after the last item, where the file must end. After an error every further
+  // call returns it again.
   virtual absl::StatusOr<bool> Next(std::string_view* item) = 0;
 };
 
-// The value of an item that is one element of an integer type.
+// Returns the value of an item that is one element of an integer type.
 int64_t IdxInteger(IdxType type, std::string_view item);
 bool IsIdxInteger(IdxType type);
 

@@ -1,5 +1,5 @@
-// IDX files of any bytes: whatever comes, the reader ends, gives items of the size that the head
-// says and as many, takes no more memory than the file has bytes for, and finds every cut.
+// Reads any bytes as an IDX file. The reader must end, give as many items and of the size that the
+// header says, take no more memory than the file has bytes for, and find every cut.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +17,7 @@ void Expect(bool condition, const char* what) {
   std::abort();
 }
 
-// Whether the file is sound; *bytes: of all its items.
+// Returns whether the file is valid; *bytes: the number of bytes of all its items.
 bool ReadItems(const std::string& input, uint64_t* bytes) {
   *bytes = 0;
   const auto reader = IdxReader::Open(StringFile(input));

@@ -27,7 +27,7 @@ std::string IdxHead(char type, const std::vector<uint32_t>& sizes) {
   return head;
 }
 
-// Three images of 2 x 2.
+// Returns three images of 2 x 2 bytes.
 std::string Images() { return IdxHead(0x08, {3, 2, 2}) + "abcdefghijkl"; }
 
 struct Outcome {
@@ -68,7 +68,7 @@ TEST(IdxTest, ImagesPlainAndGzip) {
   }
 }
 
-TEST(IdxTest, ElementsAreTurnedLittleEndian) {
+TEST(IdxTest, ElementsAreConvertedToLittleEndian) {
   const auto integer = [](char type, const std::string& element) {
     const auto reader = *IdxReader::Open(StringFile(IdxHead(type, {1}) + element));
     std::string_view item;
@@ -124,20 +124,21 @@ TEST(IdxTest, EveryCutIsFound) {
   EXPECT_THAT(GetFailure(packed.substr(0, packed.size() - 9)), HasSubstr("GZIP stream is cut"));
 }
 
-TEST(IdxTest, HeadsThatCannotBe) {
+TEST(IdxTest, InvalidHeadersAreRefused) {
   EXPECT_THAT(GetFailure("PNG and more"), HasSubstr("not an IDX file"));
   EXPECT_THAT(GetFailure(IdxHead(0x0A, {1}) + "a"), HasSubstr("not an IDX file"));
   EXPECT_THAT(GetFailure(IdxHead(0x08, {})), HasSubstr("it has 0 dimensions"));
   EXPECT_THAT(GetFailure(IdxHead(0x08, std::vector<uint32_t>(17, 1))), HasSubstr("17 dimensions"));
   EXPECT_THAT(GetFailure(IdxHead(0x08, {1, 2, 0})), HasSubstr("its dimension 3 is 0"));
-  // Four thousand million of them are cut, not taken memory for.
+  // A file with four thousand million items must be reported as cut, without taking memory for
+  // them.
   EXPECT_THAT(GetFailure(IdxHead(0x0E, {~0U, 1 << 20, 16}) + "a"),
               HasSubstr("item 0 of 4294967295"));
   EXPECT_THAT(GetFailure(IdxHead(0x08, {1, 1 << 20, 1 << 20})), HasSubstr("more than 268435456"));
   EXPECT_THAT(GetFailure(IdxHead(0x0E, {1, ~0U, ~0U, ~0U})), HasSubstr("more than 268435456"));
 }
 
-TEST(IdxTest, AFailureStays) {
+TEST(IdxTest, AFailureIsReturnedAgain) {
   const auto reader = *IdxReader::Open(StringFile(Images().substr(0, 18)));
   std::string_view item;
   EXPECT_FALSE(reader->Next(&item).ok());

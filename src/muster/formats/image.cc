@@ -32,7 +32,7 @@ absl::StatusOr<ImageSize> CheckPng(std::string_view bytes) {
     const size_t length = BigEndian(bytes.substr(at, 4));
     const std::string_view type = bytes.substr(at + 4, 4);
     if (length > bytes.size() - at - kHead - kChecksum) return cut();
-    const std::string_view content = bytes.substr(at + 4, 4 + length);  // with its type
+    const std::string_view content = bytes.substr(at + 4, 4 + length);  // including its type
     const bool critical = (type[0] & 0x20) == 0;
     if (critical && crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()) !=
                         BigEndian(bytes.substr(at + kHead + length, kChecksum))) {
@@ -50,7 +50,7 @@ absl::StatusOr<ImageSize> CheckPng(std::string_view bytes) {
   return size;
 }
 
-// ISO/IEC 10918-1, annex B. Bytes between markers are skipped, so also the coded pixels.
+// See ISO/IEC 10918-1, annex B. Bytes between markers are skipped, including the coded pixels.
 absl::StatusOr<ImageSize> CheckJpeg(std::string_view bytes) {
   constexpr uint8_t kFirstRestart = 0xd0, kStart = 0xd8, kEnd = 0xd9, kScan = 0xda;
   const auto cut = [&] { return Bad("JPEG", StrCat("it is cut at byte ", bytes.size())); };
@@ -60,13 +60,13 @@ absl::StatusOr<ImageSize> CheckJpeg(std::string_view bytes) {
     at = bytes.find('\xff', at);
     if (at == bytes.npos || at + 1 >= bytes.size()) return cut();
     const auto marker = static_cast<uint8_t>(bytes[++at]);
-    if (marker == 0xff) continue;  // it fills
+    if (marker == 0xff) continue;  // a fill byte
     ++at;
-    // A byte 0xff of the pixels, and markers that are all of their segment.
+    // A byte 0xff of the pixels, or a marker without a segment.
     if (marker <= 0x01 || (marker >= kFirstRestart && marker <= kStart)) continue;
     if (marker == kEnd) break;
     if (bytes.size() - at < 2) return cut();
-    const size_t length = BigEndian(bytes.substr(at, 2));  // with these two bytes
+    const size_t length = BigEndian(bytes.substr(at, 2));  // including these two bytes
     if (length > bytes.size() - at) return cut();
     const bool is_frame =
         marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;

@@ -1,4 +1,4 @@
-// PNG and JPEG files in a record's field, checked without decoding: truncated, changed or wrong
+// Checks PNG and JPEG files in a record's field without decoding them: truncated, changed or wrong
 // data is found while rows are read, when a row can still be left out and counted.
 #pragma once
 
@@ -15,8 +15,8 @@ struct ImageSize {
 };
 
 // Checks a PNG's chunks up to IEND, and the checksums of the chunks that a decoder must read (not
-// of ancillary ones, which decoders skip when they are broken); for a JPEG, its markers from SOI to
-// EOI. Bytes after the end are ignored, as decoders do. INVALID_ARGUMENT says what is wrong,
+// of ancillary ones, which decoders skip if they are broken); for a JPEG, checks its markers from
+// SOI to EOI. Bytes after the end are ignored, as decoders do. INVALID_ARGUMENT says what is wrong,
 // without naming the file. An accepted image may still fail to decode: a JPEG has no checksums, and
 // a PNG may have been written wrong.
 absl::StatusOr<ImageSize> CheckImage(std::string_view bytes);

@@ -1,5 +1,5 @@
-// Image files of any bytes: whatever comes, the check ends, and what it takes it takes with
-// anything after it.
+// Checks any bytes as an image file: the check must end, and an image that it accepts must also be
+// accepted with bytes after it.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

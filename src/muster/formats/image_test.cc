@@ -42,10 +42,10 @@ TEST_P(ImageFileTest, EveryCutIsFound) {
   EXPECT_TRUE(CheckImage(bytes + "what follows").ok());
 }
 
-TEST(PngTest, AChangedByteIsFoundButInWhatDecodersSkip) {
+TEST(PngTest, AChangedByteIsFoundExceptInWhatDecodersSkip) {
   const std::string bytes = TestPng(28, 28);
   const size_t comment = bytes.find("Comment");
-  const size_t type = bytes.find("tEXt"), end = comment + 7 + 4;  // with its checksum
+  const size_t type = bytes.find("tEXt"), end = comment + 7 + 4;  // including its checksum
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string changed = bytes;
     changed[i] = static_cast<char>(changed[i] ^ 1);
@@ -54,7 +54,7 @@ TEST(PngTest, AChangedByteIsFoundButInWhatDecodersSkip) {
   }
 }
 
-TEST(PngTest, WhatIsMissing) {
+TEST(PngTest, MissingPartsAreReported) {
   const std::string signature = "\x89PNG\r\n\x1a\n";
   const std::string header = PngChunk("IHDR", std::string(13, '\0'));
   const std::string end = PngChunk("IEND", "");
@@ -64,7 +64,7 @@ TEST(PngTest, WhatIsMissing) {
   EXPECT_THAT(CheckImage(signature + header + end).status().message(), HasSubstr("no pixels"));
 }
 
-TEST(JpegTest, WhatIsMissing) {
+TEST(JpegTest, MissingPartsAreReported) {
   const std::string begin = "\xff\xd8", end = "\xff\xd9";
   EXPECT_THAT(CheckImage(begin + end).status().message(), HasSubstr("no pixels"));
   EXPECT_THAT(CheckImage(begin + JpegSegment(0xda, "scan") + end).status().message(),
@@ -73,7 +73,7 @@ TEST(JpegTest, WhatIsMissing) {
               HasSubstr("a segment of 7 bytes"));
 }
 
-TEST(CheckImageTest, SomethingElse) {
+TEST(CheckImageTest, OtherBytesAreRefused) {
   EXPECT_THAT(CheckImage("GIF89a").status().message(), HasSubstr("neither a PNG nor a JPEG"));
   EXPECT_THAT(CheckImage("").status().message(), HasSubstr("no bytes"));
 }

@@ -1,4 +1,4 @@
-// Image files for tests, as small as the reader of their structure accepts.
+// Makes image files for tests, as small as the check of their structure accepts.
 #pragma once
 
 #include <zlib.h>
@@ -23,7 +23,7 @@ inline std::string PngChunk(std::string_view type, std::string_view content) {
          BigEndianBytes(checksum, 4);
 }
 
-// A decoder would refuse its pixels.
+// Makes a PNG whose pixels a decoder would refuse.
 inline std::string TestPng(uint32_t height, uint32_t width) {
   return "\x89PNG\r\n\x1a\n" +
          PngChunk("IHDR", BigEndianBytes(width, 4) + BigEndianBytes(height, 4) +
@@ -36,7 +36,7 @@ inline std::string JpegSegment(uint8_t marker, std::string_view content) {
          BigEndianBytes(static_cast<uint32_t>(content.size() + 2), 2) + std::string(content);
 }
 
-// Likewise a JPEG, with an end of image inside a comment, and 0xff among its pixels.
+// Makes such a JPEG, with an end-of-image marker inside a comment, and 0xff among its pixels.
 inline std::string TestJpeg(uint32_t height, uint32_t width) {
   return "\xff\xd8" + JpegSegment(0xfe, "\xff\xd9") +
          JpegSegment(0xc2, "\x08" + BigEndianBytes(height, 2) + BigEndianBytes(width, 2) + "\x01") +

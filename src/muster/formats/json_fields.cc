@@ -48,10 +48,10 @@ const Json* JsonFields::Find(const char* name) const {
 bool JsonFields::Has(const char* name) const { return Find(name) != nullptr; }
 
 void JsonFields::Fail(std::string_view message) {
-  Take(absl::InvalidArgumentError(StrCat(where_, ": ", message)));
+  Update(absl::InvalidArgumentError(StrCat(where_, ": ", message)));
 }
 
-void JsonFields::Take(const absl::Status& status) {
+void JsonFields::Update(const absl::Status& status) {
   if (status_.ok()) status_ = status;
 }
 

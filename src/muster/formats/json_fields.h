@@ -1,4 +1,4 @@
-// JSON that comes from a file or a peer: depth and types are checked before it is used.
+// Reads JSON that comes from a file or a peer: depth and types are checked before values are used.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ using Json = nlohmann::ordered_json;
 // INVALID_ARGUMENT "WHERE: ..." if `text` is not a JSON object in UTF-8, or nests deeper than 32.
 absl::StatusOr<Json> ParseJsonObject(std::string_view text, std::string_view where);
 
-// One line of JSON; bytes that are not UTF-8 become the replacement character.
+// Prints one line of JSON; bytes that are not UTF-8 become the replacement character.
 std::string PrintJson(const Json& json);
 
-// The members of an object, by type. An absent or null member gives the fallback. The first member
-// of another type or out of range is kept as the status, INVALID_ARGUMENT "WHERE: "member" must be
-// ...". One owner thread; the object must live as long.
+// Reads the members of an object by type. An absent or null member gives the fallback. The first
+// member that has another type or is out of range is kept as the status, INVALID_ARGUMENT "WHERE:
+// "member" must be ...". One owner thread; the object must live as long as this one.
 class JsonFields {
  public:
   JsonFields(const Json& object, std::string where);
@@ -36,7 +36,7 @@ class JsonFields {
   bool Has(const char* name) const;
 
   void Fail(std::string_view message);
-  void Take(const absl::Status& status);  // the status of a part; the first error is kept
+  void Update(const absl::Status& status);  // merges the status of a part; the first error is kept
   const absl::Status& status() const { return status_; }
   const std::string& where() const { return where_; }
 
@@ -47,8 +47,8 @@ class JsonFields {
   absl::Status status_;
 };
 
-// The patch with which Json::merge_patch (RFC 7396) turns `from` into `to`; an empty object when
-// they are equal. No member of either is null.
+// Returns the patch with which Json::merge_patch (RFC 7396) turns `from` into `to`; an empty object
+// if they are equal. No member of either may be null.
 Json MergePatch(const Json& from, const Json& to);
 
 }  // namespace muster::formats

@@ -72,7 +72,7 @@ class JsonDecoder : public RowDecoder {
     return absl::OkStatus();
   }
 
-  // Whether the member is a text that counts as none, also where the field wants numbers: "NA".
+  // Whether the member is a text that counts as missing, such as "NA", even in a field of numbers.
   static bool IsMissingWord(const MissingValues& missing, const Field& field,
                             const JsonValue& member) {
     if (missing.empty()) return false;

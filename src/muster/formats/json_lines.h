@@ -1,5 +1,5 @@
-// JSON lines: one JSON object per line, with a member per field:
-// {"age": 39, "job": "clerk", "tags": ["a"]}.
+// JSON lines: one JSON object per line, with one member per field: {"age": 39, "job": "clerk",
+// "tags": ["a"]}.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace muster::formats {
 
-// Decodes the schema's members and ignores all others. An absent or null member gives the default,
-// as does a missing value (missing.h), which for a number field may be a text: {"age": "NA"}.
-// Numbers fill int fields (integers, or any number with Field::truncate) and float fields; strings
-// fill string fields, and int fields with Field::date; true and false are 1 and 0. A list field
-// takes an array, or one value.
+// Makes a decoder of the schema's members, which ignores all others. An absent or null member gives
+// the default, and so does a missing value (missing.h), which may be a text even in a field of
+// numbers: {"age": "NA"}. Numbers fill int fields (integers, or any number with Field::truncate)
+// and float fields; strings fill string fields, and int fields with Field::date; true and false are
+// 1 and 0. A list field takes an array or a single value.
 std::unique_ptr<RowDecoder> NewJsonDecoder(const Schema& schema);
 
 }  // namespace muster::formats

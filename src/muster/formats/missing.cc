@@ -16,7 +16,7 @@ bool Contains(const std::vector<T>& values, const T& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// A whole number in any form that a reader takes for an int: "7", "+7", "7.0", "1e3".
+// Parses a whole number in any form that a reader accepts as an int: "7", "+7", "7.0", "1e3".
 bool ParseWholeNumber(const std::string& word, int64_t* value) {
   if (absl::SimpleAtoi(word, value)) return true;
   double real = 0;

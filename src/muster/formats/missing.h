@@ -1,5 +1,5 @@
 // MissingValues: which values of a field count as missing, by the words of Field::missing. The
-// meaning is the same in every decoder and in the graph of an exported SavedModel (docs/spec.md,
+// rules are the same in every decoder and in the graph of an exported SavedModel (docs/spec.md,
 // inputs).
 #pragma once
 
@@ -14,15 +14,15 @@
 
 namespace muster::formats {
 
-// A text is missing when it is one of the words. A number is missing when a word, read as a number
-// of the field's type, equals it: the word "-999" stands for the float -999.0, the word "nan" for
-// every NaN. A list is missing, and becomes empty, when its only value is. Immutable.
+// A text is missing if it is one of the words. A number is missing if a word, read as a number of
+// the field's type, equals it: the word "-999" stands for the float -999.0, the word "nan" for
+// every NaN. A list whose only value is missing becomes empty. Immutable.
 class MissingValues {
  public:
   explicit MissingValues(const Field& field);
 
   bool empty() const { return words_.empty(); }
-  // Inline for the usual field, which has no words: a decoder asks this of each value.
+  // Inline, since most fields have no words and a decoder calls it for each value.
   bool Has(std::string_view text) const { return !empty() && HasWord(text); }
   bool Has(int64_t value) const { return !empty() && HasNumber(value); }
   bool Has(float value) const { return !empty() && HasNumber(value); }
@@ -33,13 +33,14 @@ class MissingValues {
   const std::vector<float>& floats() const { return floats_; }  // without NaN
   bool nan() const { return nan_; }
 
-  // For decoders, after a row's values were appended to *column from position `begin` on: removes
-  // the value when it is the only one and is missing. Returns whether it did.
+  // For decoders, called after a row's values were appended to *column from index `begin` on:
+  // removes the value if it is the only one and is missing. Returns whether it did.
   bool RemoveOnly(size_t begin, Column* column) const;
 
-  // For decoders of whole columns: `rows` rows of field number `i`, which is `field`, were appended
-  // to *columns after the first `first_row` rows (for lists with their offsets). Missing scalars
-  // become the default, missing lists become empty. INVALID_ARGUMENT when there is no default.
+  // For decoders of whole columns, called after `rows` rows of field number `i`, which is `field`,
+  // were appended to *columns after the first `first_row` rows (for lists with their offsets).
+  // Missing scalars become the default, missing lists become empty. INVALID_ARGUMENT if there is no
+  // default.
   absl::Status ReplaceRows(const Field& field, int i, int first_row, int rows,
                            Columns* columns) const;
 
@@ -55,7 +56,7 @@ class MissingValues {
   bool nan_ = false;
 };
 
-// One for each field of a schema.
+// Returns one for each field of a schema.
 std::vector<MissingValues> GetMissingValues(const Schema& schema);
 
 }  // namespace muster::formats

@@ -37,7 +37,8 @@ Schema MissingSchema() {
   return schema;
 }
 
-// Three rows: everything counts as none, nothing does, and lists that hold a word among others.
+// Expects three rows: in the first everything counts as missing, in the second nothing does, and
+// the third has lists with a missing word among others.
 void ExpectTheRows(const Columns& columns, std::string_view reader) {
   SCOPED_TRACE(reader);
   ASSERT_EQ(columns.rows(), 3);
@@ -59,7 +60,7 @@ void DecodeAll(RowDecoder& decoder, const std::vector<std::string>& records, Col
   }
 }
 
-TEST(MissingValuesTest, CsvLeavesThemOut) {
+TEST(MissingValuesTest, CsvReplacesOrRemovesThem) {
   Columns columns(MissingSchema());
   const auto decoder = NewCsvDecoder(MissingSchema(), {"job", "age", "pay", "tags", "codes"});
   ASSERT_TRUE(decoder.ok()) << decoder.status();
@@ -67,7 +68,7 @@ TEST(MissingValuesTest, CsvLeavesThemOut) {
   ExpectTheRows(columns, "CSV");
 }
 
-TEST(MissingValuesTest, JsonLeavesThemOut) {
+TEST(MissingValuesTest, JsonReplacesOrRemovesThem) {
   Columns columns(MissingSchema());
   DecodeAll(*NewJsonDecoder(MissingSchema()),
             {R"({"job":"?","age":"NA","pay":-1,"tags":["?"],"codes":["NA"]})",
@@ -77,7 +78,7 @@ TEST(MissingValuesTest, JsonLeavesThemOut) {
   ExpectTheRows(columns, "JSON lines");
 }
 
-TEST(MissingValuesTest, ExamplesLeaveThemOut) {
+TEST(MissingValuesTest, ExamplesReplaceOrRemoveThem) {
   const auto record = [](const std::string& job, int64_t age, const std::string& pay,
                          const std::vector<std::string>& tags, const std::vector<int64_t>& codes) {
     std::string texts, numbers;
@@ -97,7 +98,7 @@ TEST(MissingValuesTest, ExamplesLeaveThemOut) {
   ExpectTheRows(columns, "tf.Example");
 }
 
-TEST(MissingValuesTest, BatchStreamsLeaveThemOut) {
+TEST(MissingValuesTest, BatchStreamsReplaceOrRemoveThem) {
   const Schema schema = MissingSchema();
   std::vector<TestStreamColumn> stream;
   for (const Field& field : schema.fields) stream.push_back({field.name, field.type, field.list});

@@ -1,4 +1,4 @@
-// The C++ number type of a DataType, for code that reads or writes tensors of any type.
+// Finds the C++ number type of a DataType, for code that reads or writes tensors of any type.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace muster::formats {
 
 // Calls visit(std::type_identity<NUMBER>()) and returns true, where NUMBER is the C++ type of the
-// elements; for bool it is uint8_t. False for strings and for numbers that C++20 does not have
-// (float16, bfloat16, complex and quantized ones).
+// elements; for bool it is uint8_t. Returns false for strings and for numbers that C++20 does not
+// have (float16, bfloat16, complex and quantized ones).
 template <class Visit>
 bool VisitNumber(DataType type, Visit visit) {
   switch (type) {

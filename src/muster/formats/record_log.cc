@@ -12,8 +12,8 @@ namespace muster::formats {
 namespace {
 
 constexpr size_t kChecksumDigits = 8;
-constexpr int kMaxRecordDepth = 32;  // as ParseJsonObject takes
-// The mark that follows the checksum.
+constexpr int kMaxRecordDepth = 32;  // the depth that ParseJsonObject accepts
+// The mark that follows the checksum of a group's first record.
 constexpr char kBeginsGroup = ' ';
 constexpr char kContinuesGroup = '+';
 
@@ -31,7 +31,7 @@ absl::StatusOr<std::string> PrintGroup(std::span<const Json> records) {
   return lines;
 }
 
-// Returns the record of a line, or why there is none.
+// Returns the record of a line, or why the line has none.
 absl::StatusOr<Json> ParseLine(std::string_view line) {
   const auto damaged = [](std::string_view why) { return absl::DataLossError(ToAbsl(why)); };
   uint32_t checksum = 0;
@@ -48,8 +48,8 @@ absl::StatusOr<Json> ParseLine(std::string_view line) {
   return record;
 }
 
-// Whether `rest`, whose first line cannot be read, can be of the group that was being written when
-// the machine stopped: blocks of it never reached the disk, and no later group follows.
+// Whether `rest`, whose first line cannot be read, can belong to the group that was being written
+// when the machine stopped: blocks of it never reached the disk, and no later group follows.
 bool IsTornGroup(std::string_view rest) {
   if (rest.find('\0') == rest.npos) return false;
   for (size_t end = rest.find('\n'); end != rest.npos; end = rest.find('\n', end + 1)) {
@@ -126,7 +126,7 @@ absl::Status RecordLog::Replace(std::span<const Json> records) {
   return Write(lines);
 }
 
-// Opens the file for appending, after cutting what lies after bytes_.
+// Opens the file for appending, after cutting off what follows bytes_.
 absl::Status RecordLog::OpenAtEnd() {
   if (has_sound_end_) {
     MUSTER_ASSIGN_OR_RETURN(file_, files_.OpenForAppend(path_));

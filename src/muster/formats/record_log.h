@@ -1,9 +1,9 @@
-// Record log: a file of JSON objects that one process appends to, in groups, each made durable
-// before what it records is acted on. docs/formats/record_log.md describes the bytes.
+// Record log: a file of JSON objects that one process appends to in groups; each group is made
+// durable before the process acts on it. docs/formats/record_log.md describes the bytes.
 //
-// What a crash during an Append() leaves is the beginning of the group: its first records, then a
-// line without its end, or with zeros where blocks never reached the disk. That torn end is
-// dropped. Any other line that fails its check is damage: DATA_LOSS, with the line and its byte.
+// A crash during Append() leaves only the beginning of the group: its first records, then a line
+// without its end, or with zeros where blocks never reached the disk. That torn end is dropped. Any
+// other line that fails its check is damage: DATA_LOSS, with the line and its byte.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ inline constexpr uint64_t kMaxRecordLogBytes = uint64_t{1} << 30;
 
 struct RecordLogContents {
   std::vector<Json> records;
-  uint64_t bytes = 0;  // of the records' lines, which lie at the beginning of the file
+  uint64_t bytes = 0;  // of the records' lines, which are at the beginning of the file
   bool torn = false;   // the file has more bytes: a torn end
 };
 
@@ -32,22 +32,22 @@ absl::StatusOr<RecordLogContents> ParseRecordLog(std::string_view bytes, const s
 // NOT_FOUND if there is no such file; RESOURCE_EXHAUSTED over kMaxRecordLogBytes.
 absl::StatusOr<RecordLogContents> ReadRecordLog(io::FileSystem& files, const std::string& path);
 
-// The one writer of a log (its owner holds a lock or a lease). One owner thread.
+// The only writer of a log (its owner holds a lock or a lease). One owner thread.
 class RecordLog {
  public:
-  // Continues the log of which `read` was just read; {} begins a new one in place of any file.
-  // Nothing is written before the first Append() or Replace(). `files` must outlive the log.
+  // Continues the log whose contents `read` were just read; {} begins a new log in place of any
+  // file. Nothing is written before the first Append() or Replace(). `files` must outlive the log.
   RecordLog(io::FileSystem& files, std::string path, const RecordLogContents& read);
   ~RecordLog();
 
-  // Makes the records durable, in their order, with one sync; costs their bytes, however long the
-  // log is. After an error none of them counts as written, although a reader may find the first
-  // ones until the next Append() or Replace(), which removes them first. INVALID_ARGUMENT for a
-  // record that is no object or nests deeper than 32, RESOURCE_EXHAUSTED for a log that would
-  // become longer than kMaxRecordLogBytes: nothing is written then.
+  // Makes the records durable, in their order, with one sync. The cost depends on their bytes, not
+  // on the length of the log. After an error none of them counts as written, although a reader may
+  // find the first ones until the next Append() or Replace(), which removes them first.
+  // INVALID_ARGUMENT for a record that is not an object or nests deeper than 32, RESOURCE_EXHAUSTED
+  // for a log that would become longer than kMaxRecordLogBytes: nothing is written then.
   absl::Status Append(std::span<const Json> records);
-  // Makes these the only records, under another name and renamed: a reader finds the old or the new
-  // ones.
+  // Replaces all records by these, which are written under another name and renamed: a reader finds
+  // either the old or the new ones.
   absl::Status Replace(std::span<const Json> records);
 
   uint64_t bytes() const { return bytes_; }  // of all records
@@ -58,9 +58,9 @@ class RecordLog {
 
   io::FileSystem& files_;
   const std::string path_;
-  std::unique_ptr<io::WritableFile> file_;  // null: to be opened
+  std::unique_ptr<io::WritableFile> file_;  // null: must be opened
   uint64_t bytes_;
-  bool has_sound_end_;  // the file exists and has no more than bytes_
+  bool has_sound_end_;  // the file exists and has no bytes after bytes_
 };
 
 }  // namespace muster::formats

@@ -1,5 +1,6 @@
-// A record log of a study: 10,000 records of 150 bytes in groups of 8, records a second. In memory,
-// so that the log's own work is measured and not the disk's sync.
+// Measures records per second of a record log such as a study's: 10,000 records of 150 bytes in
+// groups of 8. The file system is in memory, so that the log's own work is measured and not the
+// disk's sync.
 #include <benchmark/benchmark.h>
 
 #include "muster/formats/record_log.h"

@@ -1,4 +1,5 @@
-// Any bytes as a record log: refused as DATA_LOSS, or records that a log written anew has again.
+// Parses any bytes as a record log: they are refused as DATA_LOSS, or give records that are read
+// again from a log written with them.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -21,8 +22,8 @@ void CheckLog(std::string_view bytes) {
   Check(sound.ok() && !sound->torn && sound->records == read->records);
 }
 
-// Checksums keep the fuzzer out: lines that are records are also written as a log, and that log
-// with the whole input as its torn or damaged end is read.
+// Mutations rarely keep checksums right. So lines that are records are also written as a log, which
+// is then read with the whole input as its torn or damaged end.
 void CheckWritten(std::string_view bytes) {
   std::vector<Json> records;
   for (std::string_view rest = bytes; !rest.empty();) {

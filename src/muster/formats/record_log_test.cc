@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 constexpr char kLogPath[] = "study/trials";
 
-// Records of 30 to 40 bytes: those of groups of three.
+// Records of 30 to 40 bytes, for groups of three.
 Json TrialRecord(int trial) { return {{"trial", trial}, {"loss", 0.5 / (1 + trial)}}; }
 std::vector<Json> TrialRecords(int first, int count) {
   std::vector<Json> records;
@@ -25,7 +25,7 @@ class RecordLogTest : public ::testing::Test {
  protected:
   RecordLogTest() { EXPECT_TRUE(memory_->MakeFolders("study").ok()); }
 
-  // A log of groups of three records.
+  // Writes a log of groups of three records.
   void WriteGroups(int groups) {
     RecordLog log(files_, kLogPath, {});
     for (int group = 0; group < groups; ++group) {
@@ -93,7 +93,7 @@ TEST_F(RecordLogTest, EveryCutOfTheLastGroupKeepsTheRecordsBeforeIt) {
   }
 }
 
-// Blocks of the last group that never reached the disk read as zeros, whichever they are.
+// Any blocks of the last group that never reached the disk read as zeros.
 TEST_F(RecordLogTest, ZerosInTheLastGroupAreATornEnd) {
   WriteGroups(1);
   const size_t before = Bytes().size();
@@ -112,7 +112,7 @@ TEST_F(RecordLogTest, ZerosInTheLastGroupAreATornEnd) {
   }
 }
 
-TEST_F(RecordLogTest, DamageBeforeTheLastGroupNamesItsByte) {
+TEST_F(RecordLogTest, DamageBeforeTheLastGroupIsReportedWithItsByte) {
   WriteGroups(2);
   const size_t before = Bytes().size();
   WriteGroups(3);
@@ -192,7 +192,7 @@ TEST_F(RecordLogTest, ReplacedRecordsAreTheOnlyOnes) {
   EXPECT_EQ(Read().records, TrialRecords(7, 3));
 }
 
-TEST_F(RecordLogTest, WhatCouldNotBeReadBackIsNotWritten) {
+TEST_F(RecordLogTest, RecordsThatCouldNotBeReadBackAreNotWritten) {
   RecordLog log(files_, kLogPath, {});
   Json deep = Json::object();
   for (int i = 0; i < 32; ++i) deep = {{"in", deep}};

@@ -15,29 +15,30 @@ enum class ValueType { kInt, kFloat, kString };  // int64, float32, bytes
 
 std::string_view ValueTypeName(ValueType type);  // "int", "float", "string"
 
-// One value, of the type that its index says (see ValueType).
+// One value; its index is its type (see ValueType).
 using Value = std::variant<int64_t, float, std::string>;
 
 struct Field {
   std::string name;
   ValueType type = ValueType::kString;
-  // False: exactly one value a row. True: any number, also none.
+  // False: exactly one value per row. True: any number of values, including none.
   bool list = false;
   // Separates the values of a list in a CSV cell.
   char separator = '|';
-  // kInt only: "34.5" and 34.5 are read as 34 (towards zero) instead of being an error.
+  // For kInt: "34.5" and 34.5 are read as 34 (rounded towards zero) and are not an error.
   bool truncate = false;
-  // kInt only: a text that is a date is read as seconds since 1970 (dates.h), in CSV, JSON lines
-  // and tf.Examples; numbers stay what they are.
+  // For kInt: a text that is a date is read as seconds since 1970 (dates.h), in CSV, JSON lines and
+  // tf.Examples; numbers are not changed.
   bool date = false;
-  // Used for a row that has no value (an empty CSV cell, an absent or empty feature, a `missing`
-  // value). Without a default such a row is an error; ModelSpec gives strings the default "". Never
-  // for lists.
+  // The value for a row that has none (an empty CSV cell, an absent or empty feature, a `missing`
+  // value). Without a default such a row is an error; ModelSpec gives strings the default "". Lists
+  // have no default.
   bool has_default = false;
   Value default_value;
   // Values that count as missing in every format, such as "?", "NA" or "-999" (missing.h).
   std::vector<std::string> missing;
-  // For scalars with a default: Column::missing says in which rows the default stands for no value.
+  // For scalars with a default: Column::missing marks the rows that have no value and got the
+  // default.
   bool mark_missing = false;
 
   friend bool operator==(const Field&, const Field&) = default;
@@ -46,7 +47,7 @@ struct Field {
 struct Schema {
   std::vector<Field> fields;
 
-  // Position of a field, or -1.
+  // Returns the index of a field, or -1.
   int Find(std::string_view name) const;
   friend bool operator==(const Schema&, const Schema&) = default;
 };

@@ -11,9 +11,9 @@ namespace muster::formats {
 namespace {
 
 constexpr size_t kFirstBytes = 512;  // enough for a magic number
-constexpr size_t kMaxRows = 100;     // that the delimiter is guessed from
+constexpr size_t kMaxRows = 100;     // the delimiter is guessed from these
 
-// In the order in which they are preferred where they give the same. The first is Hive's.
+// In the order of preference among those that explain the text equally well. The first is Hive's.
 constexpr std::array<char, 5> kDelimiters = {'\x01', '\t', ';', ',', '|'};
 
 // Text has no NUL, and few control characters besides white space and Hive's delimiter.
@@ -39,7 +39,7 @@ std::string_view SkipSpace(std::string_view text) {
   return first == std::string_view::npos ? "" : text.substr(first);
 }
 
-// Returns the rows of a text, at most kMaxRows and only whole ones.
+// Returns the rows of a text: at most kMaxRows, and only complete ones.
 std::vector<std::string_view> CutRows(std::string_view text, bool whole, CsvOptions options) {
   std::vector<std::string_view> rows;
   CsvRowScanner scanner(options);
@@ -57,7 +57,7 @@ std::vector<std::string_view> CutRows(std::string_view text, bool whole, CsvOpti
 }
 
 // How well a delimiter explains the text: the share of the rows that have as many cells as the
-// first, times how many cells that are beyond one.
+// first one, times the number of cells beyond one.
 struct Guess {
   double score = 0;
   size_t cells = 1;
@@ -75,7 +75,7 @@ Guess Judge(std::string_view text, bool whole, CsvOptions options, size_t wanted
   if (rows == 0 || first < 2) return {.cells = std::max<size_t>(first, 1)};
   const double share = static_cast<double>(alike) / static_cast<double>(rows);
   double score = share * static_cast<double>(first - 1);
-  constexpr double kAsNamed = 1e6;  // more than any number of cells that is not the one wanted
+  constexpr double kAsNamed = 1e6;  // more than any wrong number of cells
   if (wanted > 1 && first == wanted) score += kAsNamed * share;
   return {.score = score, .cells = first};
 }
@@ -84,11 +84,12 @@ bool IsTextName(std::string_view path) { return GetNamedFormat(path) == FileForm
 
 absl::Status NoJsonLines(std::string_view path, std::string_view what, std::string_view way) {
   return absl::InvalidArgumentError(
-      StrCat(path, ": this is ", what, ", which is not read; JSON lines are, an object on each ",
+      StrCat(path, ": this is ", what,
+             ", which muster does not read; it reads JSON lines, with one object on each ",
              "line: jq -c ", way, " ", path, " > ", path, "l"));
 }
 
-// Whether a text is JSON: lines of objects; an error for JSON of another form.
+// Whether a text is JSON lines: lines of objects. An error for JSON of another form.
 absl::StatusOr<bool> IsJsonLines(std::string_view text, std::string_view path) {
   text = SkipSpace(text);
   if (text.starts_with('[')) {
@@ -122,7 +123,7 @@ absl::StatusOr<Sniffed> SniffText(std::string_view text, bool whole, std::string
   return sniffed;
 }
 
-// Reads up to `size` bytes from the stream's start.
+// Reads up to `size` bytes from the beginning of the stream.
 absl::StatusOr<std::string> ReadUpTo(ByteStream& stream, size_t size) {
   std::string bytes(size, '\0');
   size_t done = 0;
@@ -188,7 +189,7 @@ absl::StatusOr<Sniffed> SniffFile(const std::shared_ptr<const io::RandomAccessFi
   MUSTER_ASSIGN_OR_RETURN(Compression compression, DetectCompression(*file));
   std::unique_ptr<ByteStream> stream = NewByteStream(file, compression);
   absl::StatusOr<std::string> first = ReadUpTo(*stream, kFirstBytes);
-  // Two bytes of a text may look like the header of ZLIB, in which only TFRecord is read.
+  // Two bytes of a text may look like the header of ZLIB; of ZLIB streams only TFRecord is read.
   const bool is_stream = first.ok() && (first->empty() || BeginsWithRecord(*first));
   if (compression == Compression::kZlib && !is_stream) {
     compression = Compression::kNone;
@@ -200,7 +201,7 @@ absl::StatusOr<Sniffed> SniffFile(const std::shared_ptr<const io::RandomAccessFi
   bool whole = bytes.size() < kFirstBytes;
   if (!whole && !BeginsWithRecord(bytes)) {
     absl::StatusOr<std::string> more = ReadUpTo(*stream, kSniffedBytes - kFirstBytes);
-    // The first part may still be sound; the reader says where the damage is.
+    // The first part may be undamaged; the reader reports where the damage is.
     if (more.ok()) {
       whole = more->size() < kSniffedBytes - kFirstBytes;
       bytes += *more;

@@ -1,5 +1,5 @@
-// Any bytes as the beginning of a file: sniffed without a fault, plain and as a file that may be
-// compressed. What is found as text with several cells has them in its first row.
+// Sniffs any bytes as the beginning of a file, both plain and as a file that may be compressed. A
+// text that is found to have several cells must have them in its first row.
 #include <cstdio>
 #include <cstdlib>
 
@@ -15,7 +15,7 @@ void Demand(bool condition, const char* what) {
   std::abort();
 }
 
-// The first byte chooses what is given, the rest are the file's.
+// The first byte chooses the format that is given; the other bytes are the file's.
 DataFormat MakeFormat(uint8_t choice) {
   DataFormat format;
   if ((choice & 1) != 0) format.type = FileFormat::kCsv;

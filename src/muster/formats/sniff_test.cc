@@ -40,20 +40,21 @@ char Guess(std::string_view text, const DataFormat& format = {}) {
 
 TEST(SniffTest, DelimitersAreThoseThatGiveEqualRows) {
   EXPECT_EQ(Guess("a,b,c\n1,2,3\n"), ',');
-  EXPECT_EQ(Guess("a;b;c\n1,5;2;x\n2,5;3;y, z\n"), ';') << "decimal commas";
+  EXPECT_EQ(Guess("a;b;c\n1,5;2;x\n2,5;3;y, z\n"), ';') << "decimal commas do not count";
   EXPECT_EQ(Guess("a\tb\n1, 2\t3;4\n"), '\t');
   EXPECT_EQ(Guess("a|b|c\n1|2|3\n"), '|');
-  EXPECT_EQ(Guess("a,b\nx,1|2|3\ny,4|5|6\n"), ',') << "lists in cells";
-  EXPECT_EQ(Guess("1,5;2,3;4\n2,5;3,3;5\n"), ';') << "both give three cells";
-  EXPECT_EQ(Guess("\"a;b\",\"c;d\"\n\"1;2\",\"3;4\"\n"), ',') << "inside quotes";
-  EXPECT_EQ(Guess("a,b,c\n1,2,3\n1,2\n4,5,6\n"), ',') << "one bad row";
-  EXPECT_EQ(Guess("text\nof one column; here\n"), ',') << "no delimiter";
+  EXPECT_EQ(Guess("a,b\nx,1|2|3\ny,4|5|6\n"), ',') << "lists in cells do not count";
+  EXPECT_EQ(Guess("1,5;2,3;4\n2,5;3,3;5\n"), ';') << "both give three cells, and ';' is preferred";
+  EXPECT_EQ(Guess("\"a;b\",\"c;d\"\n\"1;2\",\"3;4\"\n"), ',')
+      << "delimiters inside quotes do not count";
+  EXPECT_EQ(Guess("a,b,c\n1,2,3\n1,2\n4,5,6\n"), ',') << "one bad row does not matter";
+  EXPECT_EQ(Guess("text\nof one column; here\n"), ',') << "without a delimiter it is ','";
   EXPECT_EQ(Guess("a\x01"
                   "b\n1\x01"
                   "2\n"),
             '\x01')
       << "Hive's";
-  EXPECT_EQ(Guess("1;2,3\n4;5,6\n", {.columns = {"x", "y"}}), ';') << "by the number of names";
+  EXPECT_EQ(Guess("1;2,3\n4;5,6\n", {.columns = {"x", "y"}}), ';') << "the number of names decides";
   EXPECT_EQ(Guess("a,b\n1,2\n", {.delimiter = ';'}), ';') << "given";
 }
 
@@ -63,16 +64,17 @@ TEST(SniffTest, OnlyWholeRowsOfALargeFileCount) {
   EXPECT_EQ(cut.cells, 2u);
 }
 
-TEST(SniffTest, KnowsWhatIsRead) {
+TEST(SniffTest, RecognisesTheFormatsThatAreRead) {
   EXPECT_EQ(Sniff("")->content, Content::kEmpty);
   EXPECT_EQ(Sniff("a,b\n1,2\n")->content, Content::kText);
   EXPECT_EQ(Sniff("a,b\n1,2\n")->cells, 2u);
   EXPECT_EQ(Sniff("{\"a\": 1}\n{\"a\": 2}\n")->content, Content::kJsonLines);
-  EXPECT_EQ(Sniff("{\"a\": 1}\n", "x.csv")->content, Content::kText) << "as its name says";
+  EXPECT_EQ(Sniff("{\"a\": 1}\n", "x.csv")->content, Content::kText) << "the file's name decides";
   EXPECT_EQ(Sniff(TfRecord(Compression::kNone))->content, Content::kTfRecord);
   EXPECT_EQ(Sniff(TfRecord(Compression::kNone), "x.csv")->content, Content::kTfRecord);
   EXPECT_EQ(Sniff(std::string("\x03\0\x80\x7f\0\0", 6))->content, Content::kUnknown);
-  EXPECT_EQ(Sniff("ORCHID,price\n1,2\n")->content, Content::kText) << "a text, not ORC";
+  EXPECT_EQ(Sniff("ORCHID,price\n1,2\n")->content, Content::kText)
+      << "a text must not be taken for ORC";
   EXPECT_EQ(Sniff("PAR1,PK\n1,2\n")->content, Content::kText);
 }
 
@@ -91,12 +93,12 @@ TEST(SniffTest, FindsCompressionByContent) {
     EXPECT_EQ(sniff(TfRecord(compression)).compression, compression);
   }
   EXPECT_EQ(sniff(Zstd(TfRecord(Compression::kNone))).content, Content::kTfRecord);
-  // The two first bytes are a header of ZLIB, too.
+  // The first two bytes could also be a header of ZLIB.
   EXPECT_EQ(sniff("x^2,b\n1,2\n").compression, Compression::kNone);
   EXPECT_EQ(sniff("x^2,b\n1,2\n").content, Content::kText);
 }
 
-TEST(SniffTest, NamesWhatIsNotReadAndAWay) {
+TEST(SniffTest, ReportsFormatsThatAreNotReadWithACommand) {
   const auto refusal = [](std::string_view bytes, std::string_view path = "d/data.x") {
     const auto sniffed = Sniff(bytes, path);
     EXPECT_EQ(sniffed.status().code(), absl::StatusCode::kInvalidArgument);
@@ -104,8 +106,8 @@ TEST(SniffTest, NamesWhatIsNotReadAndAWay) {
   };
   const auto binary = [](std::string magic) { return magic + std::string("\0\x01\x02\x03", 4); };
   EXPECT_EQ(refusal(binary("PAR1")),
-            "d/data.x: this is Apache Parquet, which is not read; make CSV, JSON lines or TFRecord "
-            "of it, for example: python3 -c \"import pandas; "
+            "d/data.x: this is Apache Parquet, which muster does not read; convert it to CSV, JSON "
+            "lines or TFRecord, for example: python3 -c \"import pandas; "
             "pandas.read_parquet('d/data.x').to_csv('data.csv', index=False)\"");
   EXPECT_THAT(refusal(binary("ORC")), HasSubstr("Apache ORC"));
   EXPECT_THAT(refusal(binary("Obj\x01")), HasSubstr("Apache Avro"));
@@ -120,8 +122,8 @@ TEST(SniffTest, NamesWhatIsNotReadAndAWay) {
                                   6)),
               HasSubstr("UTF-16"));
   EXPECT_THAT(refusal("[{\"a\": 1},\n {\"a\": 2}]", "x.json"),
-              HasSubstr("an array in JSON, which is not read; JSON lines are, an object on each "
-                        "line: jq -c '.[]' x.json > x.jsonl"));
+              HasSubstr("an array in JSON, which muster does not read; it reads JSON lines, with "
+                        "one object on each line: jq -c '.[]' x.json > x.jsonl"));
   EXPECT_THAT(refusal("{\n  \"a\": 1\n}\n"), HasSubstr("JSON with objects over several lines"));
 }
 

@@ -74,7 +74,8 @@ void Summary::AddMetadata(std::string_view tag, std::string_view plugin, std::st
   protozero::pbf_builder<SummaryField> summary(bytes_);
   ValueBuilder value = NewValue(&summary, tag);
   {
-    // What tensorboard/plugins/hparams/metadata.py calls NULL_TENSOR: floats of shape [0].
+    // The value that tensorboard/plugins/hparams/metadata.py calls NULL_TENSOR: floats of shape
+    // [0].
     constexpr std::string_view kShapeOfNone("\x12\x00", 2);
     protozero::pbf_builder<TensorField> tensor(value, SummaryValueField::kTensor);
     tensor.add_enum(TensorField::kType, static_cast<int>(DataType::kFloat));
@@ -84,7 +85,7 @@ void Summary::AddMetadata(std::string_view tag, std::string_view plugin, std::st
 }
 
 std::string CodeBlock(std::string_view text) {
-  // Indented, not fenced: no text can end it.
+  // The block is indented, not fenced, so that no text can end it.
   std::string block;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());

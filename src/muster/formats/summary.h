@@ -10,8 +10,8 @@
 
 namespace muster::formats {
 
-// HistogramProto: `count` numbers, buckets[i] of which are in [limits[i-1], limits[i]); the first
-// bucket begins at `min`, the last ends with `max`, which is its limit.
+// A HistogramProto: `count` numbers, buckets[i] of which are in [limits[i-1], limits[i]); the first
+// bucket begins at `min`, the last one ends at its limit, `max`.
 struct Histogram {
   double min = 0, max = 0;
   double count = 0;
@@ -21,13 +21,13 @@ struct Histogram {
 };
 
 // Values with their tags, encoded as they are added. A '/' in a tag groups values on the page. Tags
-// must be UTF-8: TensorBoard does not read an event with any other tag.
+// must be UTF-8: TensorBoard does not read an event with another tag.
 class Summary {
  public:
   void AddScalar(std::string_view tag, float value);
   void AddHistogram(std::string_view tag, const Histogram& histogram);
   void AddText(std::string_view tag, std::string_view markdown);
-  // An empty tensor whose metadata carries `content` for the plugin.
+  // Adds an empty tensor whose metadata carries `content` for the plugin.
   void AddMetadata(std::string_view tag, std::string_view plugin, std::string_view content);
 
   bool empty() const { return bytes_.empty(); }
@@ -37,7 +37,7 @@ class Summary {
   std::string bytes_;
 };
 
-// Markdown that shows `text` verbatim.
+// Returns Markdown that shows `text` verbatim.
 std::string CodeBlock(std::string_view text);
 
 }  // namespace muster::formats

@@ -12,7 +12,7 @@
 namespace muster::formats {
 namespace {
 
-// testdata/summaries.txt, written by make_test_summaries.py.
+// Reads testdata/summaries.txt, which make_test_summaries.py wrote.
 std::map<std::string, std::string> TensorBoardsSummaries() {
   std::ifstream file(MUSTER_TESTDATA "/summaries.txt");
   std::map<std::string, std::string> summaries;

@@ -14,7 +14,8 @@ namespace {
 constexpr uint64_t kTableMagic = 0xdb4775248b80fb57;
 constexpr size_t kFooterBytes = 48;
 constexpr size_t kHandlesBytes = 40;  // two handles of at most 20 bytes, padded with zeros
-constexpr size_t kTrailerBytes = 5;   // type of compression, masked CRC-32C of block and type
+// the type of compression, and the masked CRC-32C of block and type
+constexpr size_t kTrailerBytes = 5;
 constexpr char kUncompressed = 0;
 constexpr char kSnappy = 1;
 
@@ -48,7 +49,7 @@ std::string Successor(std::string key) {
   return key;
 }
 
-// Walks a table's bytes; every position is checked before it is used.
+// Walks a table's bytes; every offset is checked before it is used.
 class TableWalker {
  public:
   using Visit = std::function<absl::Status(std::string_view, std::string_view)>;

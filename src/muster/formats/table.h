@@ -14,19 +14,19 @@
 namespace muster::formats {
 
 struct TableOptions {
-  size_t block_size = 262144;  // TensorFlow's; a block ends with the entry that reaches it
+  size_t block_size = 262144;  // as in TensorFlow; a block ends with the entry that reaches it
   int restart_interval = 16;
 };
 
-// Builds a table in memory, byte for byte as TensorFlow's TableBuilder writes it without
+// Builds a table in memory, with the same bytes as TensorFlow's TableBuilder writes without
 // compression. One owner thread.
 class TableBuilder {
  public:
   explicit TableBuilder(TableOptions options = {});
 
-  // Keys must come in strictly ascending order of their bytes.
+  // Keys must be added in strictly ascending order of their bytes.
   void Add(std::string_view key, std::string_view value);
-  // The whole file. The builder must not be used afterwards.
+  // Returns the whole file. The builder must not be used afterwards.
   std::string Finish();
 
  private:
@@ -34,7 +34,7 @@ class TableBuilder {
    public:
     explicit Block(int restart_interval) : restart_interval_(restart_interval) {}
     void Add(std::string_view key, std::string_view value);
-    // Adds the restart array, returns the block and starts a new one.
+    // Adds the restart array, returns the block and begins a new one.
     std::string Finish();
     size_t size() const { return bytes_.size() + 4 * (restarts_.size() + 1); }
     bool empty() const { return bytes_.empty(); }
@@ -47,7 +47,7 @@ class TableBuilder {
     std::string last_key_;
   };
 
-  // Writes the block with its trailer; returns its handle, encoded.
+  // Writes the block with its trailer and returns its encoded handle.
   std::string Write(Block& block);
   void FlushData();
 
@@ -56,14 +56,14 @@ class TableBuilder {
   Block index_{1};
   std::string file_;
   std::string last_key_;
-  std::string pending_handle_;  // of a data block that is not yet in the index
+  std::string pending_handle_;  // handle of a data block that is not in the index yet
 };
 
 // Calls `visit(key, value)` for every entry, in order; both are valid during the call. `bytes` is
 // the whole file, `file` its name in messages. DATA_LOSS with the byte offset for a wrong magic
 // number, a handle or length beyond the file, a wrong checksum or keys out of order; UNIMPLEMENTED
-// for compressed blocks. An error that `visit` returns ends the walk. All keys together take at
-// most 16 times the file's size plus 1 MiB.
+// for compressed blocks. An error from `visit` ends the walk. All keys together may take at most 16
+// times the file's size plus 1 MiB.
 absl::Status ReadTable(
     std::string_view bytes, std::string_view file,
     const std::function<absl::Status(std::string_view key, std::string_view value)>& visit);

@@ -1,5 +1,5 @@
-// Writes varints and little-endian numbers of a sorted table and of string tensors, and reads those
-// at a place that is known to be inside (base/byte_reader.h reads where that is to be seen).
+// Writes varints and little-endian numbers of a sorted table and of string tensors, and reads them
+// at places that are known to be inside (base/byte_reader.h reads where that must be checked).
 #pragma once
 
 #include <bit>

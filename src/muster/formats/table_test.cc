@@ -29,7 +29,7 @@ absl::StatusOr<Entries> ReadEntries(std::string_view bytes) {
   return entries;
 }
 
-// Keys that share prefixes, also as whole keys, with bytes over 0x7f.
+// Returns entries whose keys share prefixes, up to whole keys, and have bytes over 0x7f.
 Entries RandomEntries(uint64_t seed, int count) {
   RandomStream random(seed, RandomPurpose::kSampleData, 0);
   Entries entries;
@@ -54,7 +54,7 @@ TEST(TableTest, ReadsWhatItBuilt) {
   }
 }
 
-TEST(TableTest, WhatVisitReturnsEndsTheWalk) {
+TEST(TableTest, AnErrorFromVisitEndsTheWalk) {
   const std::string table = BuildTable({{"a", "1"}, {"b", "2"}, {"c", "3"}}, {});
   int visits = 0;
   const absl::Status status = ReadTable(table, "f", [&](std::string_view key, std::string_view) {
@@ -65,7 +65,8 @@ TEST(TableTest, WhatVisitReturnsEndsTheWalk) {
   EXPECT_EQ(visits, 2);
 }
 
-// A flipped bit is an error or changes nothing: in the footer's padding, in the empty meta-index.
+// A flipped bit is an error or changes nothing, as in the footer's padding and in the empty
+// meta-index.
 TEST(TableTest, AFlippedBitIsFound) {
   const Entries entries = RandomEntries(3, 60);
   const std::string table = BuildTable(entries, {300, 16});
@@ -100,7 +101,7 @@ TEST(TableTest, KeysOutOfOrderAreRefused) {
   EXPECT_EQ(ReadEntries(builder.Finish()).status().code(), absl::StatusCode::kDataLoss);
 }
 
-// 20,000 keys of 6 kB from a file of 150 kB would take 120 MB.
+// 20,000 keys of 6 kB, from a file of 150 kB, would take 120 MB.
 TEST(TableTest, PrefixesCannotFillTheMemory) {
   TableBuilder builder({size_t{1} << 30, 1 << 30});
   std::string key(6000, 'k');

@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "lengths and CRCs are 
 constexpr size_t kFrameHeaderBytes = 12;
 constexpr size_t kFrameFooterBytes = 4;
 constexpr size_t kRecordBlockBytes = size_t{256} << 10;
-constexpr size_t kKeptRecordBufferBytes = size_t{1} << 20;  // a larger one is given back
+constexpr size_t kKeptRecordBufferBytes = size_t{1} << 20;  // a larger buffer is freed
 
 template <typename T>
 T LoadFrameWord(const char* bytes) {
@@ -45,9 +45,10 @@ absl::Status HeaderCut(std::string_view file, uint64_t offset, size_t available)
 }
 
 absl::Status DataCut(std::string_view file, uint64_t offset, uint64_t length, size_t available) {
-  return RecordError(file, offset,
-                     StrCat("the file is cut: the record has ", length + kTfRecordOverhead,
-                            " bytes with its frame, the file ends after ", available, " of them"));
+  return RecordError(
+      file, offset,
+      StrCat("the file is cut: the record has ", length + kTfRecordOverhead,
+             " bytes with its frame, but the file ends after ", available, " of them"));
 }
 
 absl::Status WrongDataCrc(std::string_view file, uint64_t offset, uint64_t length) {
@@ -55,7 +56,7 @@ absl::Status WrongDataCrc(std::string_view file, uint64_t offset, uint64_t lengt
       file, offset, StrCat("the CRC of its ", length, " bytes of data is wrong: they are damaged"));
 }
 
-// Returns the length that the 12 bytes of a header state.
+// Returns the length that the 12 bytes of a header contain.
 absl::StatusOr<uint64_t> CheckHeader(const char* header, std::string_view file, uint64_t offset) {
   if (!HeaderIsSound(header)) [[unlikely]] {
     return RecordError(file, offset,
@@ -122,7 +123,7 @@ class StreamingTfRecordReader : public TfRecordReader {
     return true;
   }
 
-  // Makes at least `size` bytes available, fewer only at the end of the file.
+  // Makes at least `size` bytes available, or fewer at the end of the file.
   absl::Status Want(size_t size) {
     if (available() >= size) [[likely]] {
       return absl::OkStatus();
@@ -151,7 +152,7 @@ class StreamingTfRecordReader : public TfRecordReader {
     return absl::OkStatus();
   }
 
-  // Moves the available bytes to the front of a buffer of another size.
+  // Moves the available bytes to the beginning of a buffer of another size.
   void Reallocate(size_t capacity) {
     auto buffer = std::make_unique_for_overwrite<char[]>(capacity);
     if (available() > 0) std::memcpy(buffer.get(), buffer_.get() + begin_, available());
@@ -228,7 +229,7 @@ absl::StatusOr<Compression> DetectCompression(const io::RandomAccessFile& file) 
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
   if (size >= 3 && byte(0) == 0x1f && byte(1) == 0x8b && byte(2) == 8) return Compression::kGzip;
   if (IsZstd({bytes, size})) return Compression::kZstd;
-  // RFC 1950: method 8, a window of at most 32 KiB, and a check over both bytes.
+  // See RFC 1950: method 8, a window of at most 32 KiB, and a check over both bytes.
   if (size >= 2 && (byte(0) & 0x0f) == 8 && byte(0) >> 4 <= 7 &&
       (byte(0) * 256 + byte(1)) % 31 == 0) {
     return Compression::kZlib;

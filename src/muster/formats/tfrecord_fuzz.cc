@@ -1,6 +1,6 @@
-// TFRecord files of any bytes. The first byte chooses the compression; the rest is the file.
-// Whatever comes, the reader ends, its offsets agree with its records, a plain file gives the same
-// records at once and in a stream, and what was read can be written and read again.
+// Reads any bytes as a TFRecord file. The first byte chooses the compression; the rest is the file.
+// The reader must end, its offsets must agree with its records, a plain file must give the same
+// records at once and in a stream, and records that were read must be written and read again.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +22,7 @@ void Expect(bool condition, const char* what) {
 
 struct Outcome {
   std::vector<std::string> records;
-  bool whole = false;  // no error
+  bool whole = false;  // there was no error
 };
 
 Outcome ReadStream(io::FileSystem& files, Compression compression) {

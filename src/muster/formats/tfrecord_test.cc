@@ -27,7 +27,7 @@ std::string Frame(std::string_view data) {
   return frame.append(reinterpret_cast<const char*>(&data_crc), 4);
 }
 
-// What a file of given bytes gives: its records up to the first error.
+// The result of reading a file of given bytes: its records up to the first error.
 struct ReadResult {
   std::vector<std::string> records;
   absl::Status status;
@@ -71,12 +71,14 @@ class TfRecordTest : public testing::Test {
         EXPECT_THAT(std::string(more.status().message()),
                     HasSubstr(StrCat("f: record at byte ", result.offset, ": ")));
         if (!reader->SkippableError()) {
-          EXPECT_EQ(reader->Next(&record).status(), more.status()) << "a failed reader stays so";
+          EXPECT_EQ(reader->Next(&record).status(), more.status())
+              << "a failed reader must fail again";
         }
         return result;
       }
       if (!*more) {
-        EXPECT_FALSE(reader->Next(&record).value()) << "the end stays the end";
+        EXPECT_FALSE(reader->Next(&record).value())
+            << "after the end there must be no more records";
         return result;
       }
       result.records.emplace_back(record);
@@ -91,7 +93,7 @@ class TfRecordTest : public testing::Test {
   std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
 };
 
-// tf.io.TFRecordWriter("f").write(b"abc"), TensorFlow 2.15.
+// Written by tf.io.TFRecordWriter("f").write(b"abc"), TensorFlow 2.15.
 TEST_F(TfRecordTest, KnownBytes) {
   const std::string known(
       "\x03\0\0\0\0\0\0\0\xb0\x99\x49\x0e"
@@ -143,7 +145,7 @@ TEST_F(TfRecordTest, NoRecords) {
   }
 }
 
-// Lengths whose little-endian bytes are a ZLIB and a GZIP header.
+// The lengths' little-endian bytes are a ZLIB and a GZIP header.
 TEST_F(TfRecordTest, APlainFileThatBeginsLikeACompressedOneIsPlain) {
   for (const size_t size : {size_t{0x9c78}, size_t{0x088b1f}}) {
     Written({std::string(size, 'x')}, Compression::kNone);
@@ -238,7 +240,7 @@ TEST_F(TfRecordTest, AnAbsurdLengthIsRefused) {
   }
 }
 
-// Its reads tell how much memory the reader would fill.
+// Counts how much memory a reader would fill, by its reads.
 class CountingFile : public io::RandomAccessFile {
  public:
   CountingFile(std::string bytes, uint64_t* asked) : bytes_(std::move(bytes)), asked_(asked) {}
@@ -277,10 +279,11 @@ TEST_F(TfRecordTest, ReadsLargeBlocks) {
   int found = 0;
   while (reader->Next(&record).value()) ++found;
   EXPECT_EQ(found, 2000);
-  EXPECT_LE(counted.count(io::FileOperation::kRead), 9) << "1.6 MB in blocks of 256 KiB";
+  EXPECT_LE(counted.count(io::FileOperation::kRead), 9)
+      << "1.6 MB must be read in blocks of 256 KiB";
 }
 
-TEST_F(TfRecordTest, TrailingGarbage) {
+TEST_F(TfRecordTest, TrailingBytesAreRefused) {
   for (const Compression compression : kAllCompressions) {
     const ReadResult result = ReadBytes(Written({"one"}, compression) + "garbage", compression);
     EXPECT_THAT(result.records, ElementsAre("one"));
@@ -298,12 +301,12 @@ TEST_F(TfRecordTest, SeveralGzipMembersAreOneStream) {
   EXPECT_FALSE(ReadBytes(zlib + zlib, Compression::kZlib).status.ok());
 }
 
-TEST_F(TfRecordTest, NotATfRecordFile) {
+TEST_F(TfRecordTest, AFileThatIsNoTfRecordIsRefused) {
   const ReadResult result = ReadBytes("age,sex\n34,male\n", Compression::kNone);
   EXPECT_THAT(std::string(result.status.message()), HasSubstr("not a TFRecord file"));
 }
 
-TEST_F(TfRecordTest, AFailingReadIsToldAsItIs) {
+TEST_F(TfRecordTest, AFailingReadIsReportedUnchanged) {
   Written({"one"}, Compression::kGzip);
   io::FaultFileSystem faulty(*files_);
   for (const Compression compression : {Compression::kNone, Compression::kGzip}) {
@@ -315,7 +318,7 @@ TEST_F(TfRecordTest, AFailingReadIsToldAsItIs) {
   }
 }
 
-TEST_F(TfRecordTest, AFailingWriteIsTold) {
+TEST_F(TfRecordTest, AFailingWriteIsReported) {
   for (const Compression compression : kAllCompressions) {
     for (const auto operation :
          {io::FileOperation::kWrite, io::FileOperation::kSync, io::FileOperation::kClose}) {
@@ -354,7 +357,7 @@ TEST(ParseRecordTest, FindsRecordsInARun) {
   EXPECT_THAT(found, ElementsAre("one", "", "three"));
 }
 
-TEST(ParseRecordTest, NamesFileAndOffset) {
+TEST(ParseRecordTest, ReportsFileAndOffset) {
   std::string bytes = Frame("one") + Frame("two");
   bytes.pop_back();
   const absl::Status status = ForEachRecord(bytes, "f", 1000, [](uint64_t, uint64_t) {});
@@ -362,7 +365,7 @@ TEST(ParseRecordTest, NamesFileAndOffset) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("f: record at byte 1019: the file is cut"));
 }
 
-TEST(ParseRecordTest, GivesTheFrameOfDamagedData) {
+TEST(ParseRecordTest, ReturnsTheFrameOfDamagedData) {
   std::string bytes = Frame("one");
   std::string_view record;
   bytes[12] ^= 1;

@@ -15,8 +15,8 @@ absl::Status NoValueError(const Field& field) {
 }
 
 absl::Status ManyValuesError(const Field& field, size_t count, std::string_view first) {
-  return ColumnError(
-      field, StrCat("the record has ", count, " values (first ", first, "), the schema says one"));
+  return ColumnError(field, StrCat("the record has ", count, " values (first ", first,
+                                   "), but the schema says one"));
 }
 
 absl::Status DoesNotFitError(const Field& field, std::string_view value) {

@@ -1,5 +1,5 @@
-// The words in which decoders of typed values (tf.Example, columns) say that a row does not fit:
-// the same for the same values.
+// The messages with which decoders of typed values (tf.Example, columns) report that a row does not
+// fit: the same values give the same message.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace muster::formats {
 
-// "column 'NAME': WHAT"
+// Returns "column 'NAME': WHAT".
 absl::Status ColumnError(const Field& field, std::string_view what);
 absl::Status NoValueError(const Field& field);
-// `first`: as ShowValue says it.
+// `first` is the text of ShowValue.
 absl::Status ManyValuesError(const Field& field, size_t count, std::string_view first);
 absl::Status DoesNotFitError(const Field& field, std::string_view value);
 

@@ -1,5 +1,5 @@
-// Protobuf's wire format, read field by field and safe for any bytes (base/byte_reader.h).
-// Source: protobuf's "Encoding" document.
+// Reads protobuf's wire format field by field, safely for any bytes (base/byte_reader.h). Source:
+// protobuf's "Encoding" document.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ constexpr uint32_t WireTag(uint32_t field, WireType type) {
   return field << 3 | static_cast<uint32_t>(type);
 }
 
-// After a false return the reader must not be used any more. Copies are independent.
+// After a method has returned false, the reader must not be used any more. Copies are independent.
 class WireReader : public ByteReader {
  public:
   explicit WireReader(std::string_view message) : ByteReader(message) {}
 
-  // Field number and wire type, see WireTag; field number 0 does not exist.
+  // Reads field number and wire type, see WireTag; field number 0 is invalid.
   bool ReadTag(uint32_t* tag) {
     uint64_t value;
     if (!ReadVarint(&value) || value > UINT32_MAX || value >> 3 == 0) return false;
@@ -35,17 +35,17 @@ class WireReader : public ByteReader {
     return true;
   }
 
-  // A length and that many bytes, which are not copied.
+  // Reads a length and that many bytes, which are not copied.
   bool ReadBytes(std::string_view* bytes) {
     uint64_t size;
     return ReadVarint(&size) && ByteReader::ReadBytes(size, bytes);
   }
 
-  // Skips the field whose tag was just read; a group with all its contents.
+  // Skips the field whose tag was just read; a group with everything in it.
   bool Skip(uint32_t tag) { return SkipNested(tag, 0); }
 
  private:
-  static constexpr int kMaxDepth = 100;  // as protobuf
+  static constexpr int kMaxDepth = 100;  // as in protobuf
 
   bool SkipNested(uint32_t tag, int depth) {
     switch (static_cast<WireType>(tag & 7)) {
@@ -70,7 +70,7 @@ class WireReader : public ByteReader {
       }
       case WireType::kFixed32:
         return ByteReader::Skip(4);
-      default:  // kEndGroup without its start, or a type that does not exist
+      default:  // an end of a group that did not begin, or an unknown type
         return false;
     }
   }

@@ -1,4 +1,4 @@
-// Pieces of a printed YAML document: entries of the map that is open in `out`.
+// Prints pieces of a YAML document: entries of the map that is open in `out`.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -10,7 +10,7 @@
 
 namespace muster::formats {
 
-// The shortest text that reads back to the same number.
+// Returns the shortest text that reads back as the same number.
 template <typename Number>
 std::string Shortest(Number value) {
   char buffer[32];
@@ -18,15 +18,15 @@ std::string Shortest(Number value) {
   return std::string(buffer, result.ptr);
 }
 
-// A quoted text, as a value or an element.
+// Prints a quoted text, as a value or an element.
 void EmitText(YAML::Emitter& out, const std::string& text);
-// A quoted key, whose value follows.
+// Prints a quoted key, whose value must follow.
 void EmitKey(YAML::Emitter& out, const std::string& key);
 void EmitText(YAML::Emitter& out, const std::string& key, const std::string& text);
 void EmitTexts(YAML::Emitter& out, const std::string& key, const std::vector<std::string>& texts);
-// "KEY: true", or nothing.
+// Prints "KEY: true", or nothing.
 void EmitFlag(YAML::Emitter& out, const std::string& key, bool value);
-// "KEY: {": the caller ends the map.
+// Prints "KEY: {"; the caller must end the map.
 void BeginFlowMap(YAML::Emitter& out, std::string_view key);
 
 template <typename Number>
@@ -34,7 +34,7 @@ void EmitNumber(YAML::Emitter& out, const std::string& key, Number value) {
   out << YAML::Key << key << YAML::Value << Shortest(value);
 }
 
-// "KEY: [...]", or nothing for an empty list.
+// Prints "KEY: [...]", or nothing for an empty list.
 template <typename Number>
 void EmitNumbers(YAML::Emitter& out, const std::string& key, const std::vector<Number>& numbers) {
   if (numbers.empty()) return;

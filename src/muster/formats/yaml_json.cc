@@ -18,7 +18,7 @@ bool IsWhole(std::string_view text, Number* value) {
   return result.ec == std::errc() && result.ptr == text.data() + text.size();
 }
 
-// Reads a plain scalar by the core schema.
+// Reads a plain scalar by YAML's core schema.
 Json PlainScalar(const std::string& text) {
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
     return nullptr;
@@ -88,7 +88,7 @@ bool NeedsQuotes(const std::string& text) {
   if (std::string_view("-?:,[]{}#&*!|>'%@`=").find(text.front()) != std::string_view::npos) {
     return true;
   }
-  // YAML 1.1 readers, Kubernetes's among them, take these for booleans.
+  // Readers of YAML 1.1, such as Kubernetes, take these for booleans.
   for (const char* word : {"y", "n", "yes", "no", "on", "off", "Y", "N", "Yes", "No", "On", "Off",
                            "YES", "NO", "ON", "OFF"}) {
     if (text == word) return true;
@@ -99,7 +99,7 @@ bool NeedsQuotes(const std::string& text) {
 std::string ScalarText(const Json& value) {
   if (!value.is_string()) return value.dump();
   const auto& text = value.get_ref<const std::string&>();
-  // A JSON text is a double-quoted YAML scalar; bytes that are no UTF-8 become the replacement
+  // A JSON text is a double-quoted YAML scalar; bytes that are not UTF-8 become the replacement
   // character.
   return NeedsQuotes(text) ? value.dump(-1, ' ', false, Json::error_handler_t::replace) : text;
 }
@@ -124,7 +124,7 @@ void Print(const Json& value, int indent, std::string* out) {
     for (const Json& item : value) {
       *out += margin + "-";
       if (item.is_structured() && !item.empty()) {
-        // "- key: value": the first line of the item follows the dash.
+        // For "- key: value": the first line of the item follows the dash.
         std::string text;
         Print(item, indent + 2, &text);
         *out += " " + text.substr(static_cast<size_t>(indent) + 2);

@@ -1,4 +1,5 @@
-// YAML <-> JSON: parts of a job file that are passed on unchanged (pod templates) are kept as JSON.
+// Converts YAML to JSON and back: parts of a job file that are passed on unchanged (pod templates)
+// are kept as JSON.
 #pragma once
 
 #include <string>
@@ -15,7 +16,7 @@ namespace muster::formats {
 // reader.Fail(), and the result is null.
 Json YamlToJson(const YamlReader& reader);
 
-// Block-style YAML from which YamlToJson(parse) gives `value` again. Texts are quoted if they would
+// Prints block-style YAML that YamlToJson turns into `value` again. Texts are quoted if they would
 // otherwise be read as something else.
 std::string JsonToYaml(const Json& value);
 

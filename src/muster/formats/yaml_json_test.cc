@@ -61,7 +61,7 @@ TEST(YamlJson, KeysThatYamlCannotPrintAreRefused) {
   EXPECT_TRUE(JsonFromYaml(StrCat(std::string(1022, 'k'), ": 1")).ok());
   EXPECT_THAT(JsonFromYaml(StrCat("? ", std::string(1023, 'k'), "\n: 1")).status().message(),
               testing::HasSubstr("a key of 1023 bytes"));
-  // A bell prints as six characters.
+  // Each bell is printed as six characters.
   EXPECT_FALSE(JsonFromYaml(StrCat("'", std::string(200, '\a'), "': 1")).ok());
 }
 

@@ -19,7 +19,7 @@ namespace {
 constexpr int kMaxYamlDepth = 32;
 constexpr size_t kMaxDocuments = 100;
 
-// Nesting by brackets and by indentation, before yaml-cpp recurses into it.
+// Whether brackets or indentation nest too deep; checked before yaml-cpp recurses into them.
 bool NestsTooDeep(std::string_view text) {
   int brackets = 0;
   std::vector<size_t> indents;
@@ -31,7 +31,7 @@ bool NestsTooDeep(std::string_view text) {
       indent = 0;
       continue;
     }
-    // "- - - x" nests one level a dash.
+    // "- - - x" nests one level for each dash.
     if (line_start && (c == ' ' || c == '-' || c == '?' || c == '\t')) {
       ++indent;
       if (c != ' ') {
@@ -49,9 +49,9 @@ bool NestsTooDeep(std::string_view text) {
   return false;
 }
 
-// The documents of a stream that hold more than comments and directives, each after as many empty
-// lines as came before it, so that line numbers stay; one more than allowed at the most.
-// (YAML::LoadAll continues indefinitely on a stray bracket.)
+// Returns the documents of a stream that contain more than comments and directives, at most one
+// more than is allowed. Each is preceded by as many empty lines as there were lines before it, so
+// that line numbers stay right. (YAML::LoadAll does not end on a stray bracket.)
 std::vector<std::string> SplitDocuments(std::string_view text) {
   std::vector<std::string> documents;
   std::string part;
@@ -114,7 +114,7 @@ absl::StatusOr<std::vector<YamlReader>> YamlReader::ParseAll(std::string_view te
 absl::StatusOr<YamlReader> YamlReader::Parse(std::string_view text, const std::string& name) {
   auto document = std::make_shared<Document>();
   document->name = name;
-  // yaml-cpp takes other bytes for UTF-16 or replaces them.
+  // yaml-cpp would take other bytes for UTF-16 or replace them.
   if (!IsUtf8(text) || text.find('\0') != text.npos) {
     return absl::InvalidArgumentError(StrCat(name, ": is not UTF-8 text"));
   }
@@ -149,7 +149,7 @@ absl::Status YamlReader::Set(std::string_view setting) {
     const YAML::Node child = node[keys[i]];
     if (child.IsDefined() && !child.IsMap()) {
       const std::string path = absl::StrJoin(keys.begin(), keys.begin() + i + 1, ".");
-      return wrong(StrCat("cannot be set: ", path, " is no map in ", document_->name,
+      return wrong(StrCat("cannot be set: ", path, " is not a map in ", document_->name,
                           "; set it as a whole"));
     }
     if (!child.IsDefined()) node[keys[i]] = YAML::Node(YAML::NodeType::Map);
@@ -160,7 +160,7 @@ absl::Status YamlReader::Set(std::string_view setting) {
   return absl::OkStatus();
 }
 
-// "f.yaml:12", or the setting that gave the value.
+// Returns "f.yaml:12", or the setting that the value came from.
 std::string YamlReader::Where() const {
   for (const auto& [path, setting] : document_->settings) {
     const bool is_below = path_.starts_with(path) &&
@@ -201,7 +201,8 @@ void YamlReader::CheckKeys(std::span<const std::string_view> known) const {
     const std::string& key = entry.first.Scalar();
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::vector<std::string> words(known.begin(), known.end());
-    const YamlReader here(document_, entry.first, path_);  // its value may begin on a later line
+    // the error names the line of the key, as the value may begin later
+    const YamlReader here(document_, entry.first, path_);
     here.Fail(StrCat("unknown key '", key, "'", DidYouMean(key, words)));
   }
 }

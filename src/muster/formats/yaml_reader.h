@@ -1,7 +1,7 @@
 // YamlReader: typed access to a YAML document with errors that name file, line and key.
 //
-// The first error is kept: later calls return their fallback, so that a parser reads top to bottom
-// without a branch per line and asks status() once. Unknown and repeated keys are errors.
+// The first error is kept: later calls return their fallback, so a parser reads from top to bottom
+// without a branch per line, and checks status() once. Unknown and repeated keys are errors.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -20,29 +20,29 @@
 
 namespace muster::formats {
 
-// One node and its place. Copies share the document's error.
+// One node and its place in the document. Copies share the document's error.
 class YamlReader {
  public:
   YamlReader(const YamlReader&) = default;
-  // Not YAML::Node's assignment, which overwrites the node in the document.
+  // Unlike YAML::Node's assignment, this does not overwrite the node in the document.
   YamlReader& operator=(const YamlReader& other);
 
-  // INVALID_ARGUMENT "NAME:LINE: ..." when `text` is not YAML in UTF-8, or nests deeper than 32.
+  // INVALID_ARGUMENT "NAME:LINE: ..." if `text` is not YAML in UTF-8, or nests deeper than 32.
   static absl::StatusOr<YamlReader> Parse(std::string_view text, const std::string& name);
 
-  // Each document of a stream ("---" between them); at least one.
+  // Returns each document of a stream ("---" between them); at least one.
   static absl::StatusOr<std::vector<YamlReader>> ParseAll(std::string_view text,
                                                           const std::string& name);
 
-  // Changes the document below this node: `setting` is "a.b.c=VALUE", where VALUE is YAML and maps
-  // that are missing on the way are made. A value that an alias shares changes in all its places.
-  // Errors about a changed value name the setting instead of a line. INVALID_ARGUMENT if `setting`
-  // has another form, or its path leads through something that is no map.
+  // Changes the document below this node: `setting` is "a.b.c=VALUE", where VALUE is YAML, and
+  // missing maps on the path are created. A value that an alias shares changes everywhere. Errors
+  // about a changed value name the setting instead of a line. INVALID_ARGUMENT if `setting` has
+  // another form, or its path leads through something that is not a map.
   absl::Status Set(std::string_view setting);
 
   const absl::Status& status() const { return document_->status; }
   bool ok() const { return status().ok(); }
-  // Records "NAME:LINE: PATH: message" as the document's error unless there is one.
+  // Records "NAME:LINE: PATH: message" as the document's error, unless there is one already.
   void Fail(std::string_view message) const;
 
   bool IsMap() const { return node_.IsMap(); }
@@ -50,20 +50,20 @@ class YamlReader {
   const std::string& path() const { return path_; }
   const YAML::Node& node() const { return node_; }
 
-  // The node must be a map with keys from `known` only.
+  // The node must be a map whose keys are all in `known`.
   void CheckKeys(std::span<const std::string_view> known) const;
   void CheckKeys(std::initializer_list<std::string_view> known) const {
     CheckKeys(std::span(known.begin(), known.size()));
   }
   bool Has(std::string_view key) const;
-  // The child; a missing one is an error at this node.
+  // Returns the child; a missing child is an error of this node.
   YamlReader At(std::string_view key) const;
-  // The items of a list, in order; empty (and an error) if the node is not a list.
+  // Returns the items of a list, in order; empty (and an error) if the node is not a list.
   std::vector<YamlReader> Items() const;
   // Calls `visit` for each entry of a map, in the document's order; keys are distinct.
   void ForEach(const std::function<void(const std::string& key, const YamlReader&)>& visit) const;
 
-  // This node as a value; a node of another form is an error.
+  // Return this node as a value; another form of node is an error.
   std::string AsString() const;
   int64_t AsInt(int64_t low, int64_t high) const;
   uint64_t AsSeed() const;
@@ -72,7 +72,7 @@ class YamlReader {
   std::vector<std::string> AsStrings() const;  // a list, or one scalar
   std::vector<float> AsFloats() const;
 
-  // A child as a value, or `fallback` when it is absent.
+  // Return a child as a value, or `fallback` if it is absent.
   std::string String(std::string_view key, std::string fallback = "") const;
   int64_t Int(std::string_view key, int64_t fallback, int64_t low, int64_t high) const;
   double Number(std::string_view key, double fallback, double low, double high) const;
@@ -83,7 +83,8 @@ class YamlReader {
   struct Document {
     std::string name;
     absl::Status status;
-    std::vector<std::pair<std::string, std::string>> settings = {};  // path, whole text
+    // path, whole text of the setting
+    std::vector<std::pair<std::string, std::string>> settings = {};
   };
 
   YamlReader(std::shared_ptr<Document> document, const YAML::Node& node, std::string path)

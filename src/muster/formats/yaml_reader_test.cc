@@ -37,18 +37,18 @@ TEST(YamlReaderTest, SettingsChangeTheDocument) {
   EXPECT_EQ(Message(root->status()), "f.yaml with b=[5, 6]: b[1]: 6 is not between 0 and 5");
 }
 
-TEST(YamlReaderTest, SettingsThatCannotBeAreRefused) {
+TEST(YamlReaderTest, InvalidSettingsAreRefused) {
   auto root = YamlReader::Parse("a: {x: 1}\nb: [3]\n", "f.yaml");
   ASSERT_TRUE(root.ok());
   for (const std::string wrong : {"a.x", "=1", "a..x=1", "a.=1", ""}) {
     EXPECT_THAT(Message(root->Set(wrong)), HasSubstr("PATH=VALUE")) << wrong;
   }
-  EXPECT_THAT(Message(root->Set("a.x.y=1")), HasSubstr("a.x is no map in f.yaml"));
-  EXPECT_THAT(Message(root->Set("b.y=1")), HasSubstr("b is no map"));
+  EXPECT_THAT(Message(root->Set("a.x.y=1")), HasSubstr("a.x is not a map in f.yaml"));
+  EXPECT_THAT(Message(root->Set("b.y=1")), HasSubstr("b is not a map"));
   EXPECT_THAT(Message(root->Set("a.x=[1")), HasSubstr("cannot be set: the value:1: not YAML"));
   EXPECT_THAT(Message(root->Set(StrCat("a.x=", std::string(40, '[')))), HasSubstr("nests deeper"));
   EXPECT_EQ(root->At("a").Int("x", 0, 0, 9), 1);
-  // Errors elsewhere keep their line.
+  // Errors elsewhere still name their line.
   root->At("b").AsInt(0, 9);
   EXPECT_THAT(Message(root->status()), HasSubstr("f.yaml:2: b: must be a whole number"));
 }
@@ -67,7 +67,7 @@ TEST(YamlReaderTest, OnlyUtf8IsRead) {
   EXPECT_EQ(root->String("a"), "gr\xc3\xbc\xc3\x9f\x65");
 }
 
-TEST(YamlReaderTest, TheFirstErrorSticksAndNamesItsPlace) {
+TEST(YamlReaderTest, TheFirstErrorIsKeptWithItsPlace) {
   const auto root = YamlReader::Parse("a:\n  b: 12\n  c: [1, x]\n", "f.yaml");
   ASSERT_TRUE(root.ok());
   EXPECT_EQ(root->At("a").Int("b", 0, 0, 10), 0);
@@ -75,7 +75,7 @@ TEST(YamlReaderTest, TheFirstErrorSticksAndNamesItsPlace) {
   EXPECT_EQ(Message(root->status()), "f.yaml:2: a.b: 12 is not between 0 and 10");
 }
 
-TEST(YamlReaderTest, KeysAreKnownAndGivenOnce) {
+TEST(YamlReaderTest, UnknownAndRepeatedKeysAreErrors) {
   const auto unknown = YamlReader::Parse("columms: 1\n", "f.yaml");
   ASSERT_TRUE(unknown.ok());
   unknown->CheckKeys({"columns", "inputs"});
@@ -84,7 +84,8 @@ TEST(YamlReaderTest, KeysAreKnownAndGivenOnce) {
   const auto map = YamlReader::Parse("inputs: 1\ncolumms:\n  a: 1\n", "f.yaml");
   ASSERT_TRUE(map.ok());
   map->CheckKeys({"columns", "inputs"});
-  EXPECT_THAT(Message(map->status()), HasSubstr("f.yaml:2: ")) << "the key's line";
+  EXPECT_THAT(Message(map->status()), HasSubstr("f.yaml:2: "))
+      << "the error must name the key's line";
   const auto twice = YamlReader::Parse("a: 1\na: 2\n", "f.yaml");
   ASSERT_TRUE(twice.ok());
   twice->CheckKeys({"a"});

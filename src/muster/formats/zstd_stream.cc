@@ -62,7 +62,7 @@ class ZstdStream : public ByteStream {
   uint64_t skip_;
   const std::unique_ptr<char[]> input_;
   size_t available_ = 0, used_ = 0;  // bytes of input_
-  uint64_t read_ = 0;                // bytes of the file
+  uint64_t read_ = 0;                // bytes of the file that were read
   bool inside_frame_ = false;
   const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context_;
 };

@@ -1,4 +1,4 @@
-// Zstandard streams (RFC 8878) over files, through libzstd.
+// Reads Zstandard streams (RFC 8878) from files, with libzstd.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace muster::formats {
 
 // As NewByteStream, for Compression::kZstd. Several consecutive frames are one stream. Takes up to
-// 128 MiB, the largest window that a frame may ask for; most frames need 8 MiB at most.
+// 128 MiB, the largest window that a frame may need; most frames need 8 MiB at most.
 std::unique_ptr<ByteStream> NewZstdStream(std::shared_ptr<const io::RandomAccessFile> file,
                                           uint64_t offset);
 

@@ -35,11 +35,12 @@ absl::StatusOr<std::string> Unpack(const std::string& bytes, uint64_t offset = 0
   }
 }
 
-TEST(ZstdStreamTest, GivesWhatWasCompressed) {
+TEST(ZstdStreamTest, ReadsWhatWasCompressed) {
   const std::string text = Text();
   EXPECT_EQ(*Unpack(Compress(text)), text);
   EXPECT_EQ(*Unpack(Compress(text), 777'777), text.substr(777'777));
-  EXPECT_EQ(*Unpack(Compress("a") + Compress("") + Compress("bc")), "abc") << "several frames";
+  EXPECT_EQ(*Unpack(Compress("a") + Compress("") + Compress("bc")), "abc")
+      << "several frames are one stream";
   EXPECT_EQ(*Unpack(Compress("")), "");
 }
 

@@ -1,4 +1,4 @@
-// AlignedBuffer: floats that begin on a cache line, for memory that is kept from step to step.
+// AlignedBuffer: floats that begin on a cache line, in memory that is reused from step to step.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,9 @@ namespace muster::math {
 // One owner thread.
 class AlignedBuffer {
  public:
-  // Memory of at least this many floats, 64-byte aligned; valid until a call that asks for more.
-  // The contents are lost when the buffer grows; throws std::bad_alloc when there is no memory.
+  // Returns memory for at least this many floats, 64-byte aligned, valid until a call that asks for
+  // more. The contents are lost when the buffer grows; throws std::bad_alloc when there is no
+  // memory.
   float* Reserve(size_t floats);
 
  private:

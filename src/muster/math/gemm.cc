@@ -3,11 +3,11 @@
 namespace muster::math {
 namespace {
 
-// From these sizes on rounding, packing and setting up tiles cost less than they gain, as was
-// measured.
+// Sizes from which on, as measurements showed, tiles gain more than rounding, packing and setting
+// them up costs.
 bool Bf16Pays(const GemmCall& call) { return call.m >= 64 && call.n >= 64 && call.k >= 64; }
 
-// Null if the product is computed with floats.
+// Returns null if the product is to be computed with floats.
 const TileKernels* TilesFor(const GemmCall& call) {
   return call.bf16 && Bf16Pays(call) ? ActiveTileKernels() : nullptr;
 }

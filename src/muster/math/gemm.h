@@ -14,9 +14,9 @@
 
 namespace muster::math {
 
-// C[m,n] = A[m,k] B[k,n], or += . Element (i, p) of A lies at a[i * a_row + p * a_col]; a row-major
-// matrix has a_col = 1, a transposed one a_row = 1. B is row-major with ldb floats per row, or with
-// b_transposed an [n,k] matrix. C must not overlap A or B.
+// C[m,n] = A[m,k] B[k,n], or C += A B. Element (i, p) of A lies at a[i * a_row + p * a_col]; a
+// row-major matrix has a_col = 1, a transposed one a_row = 1. B is row-major with ldb floats per
+// row; with b_transposed B is stored as an [n,k] matrix. C must not overlap A or B.
 struct GemmCall {
   int m = 0, n = 0, k = 0;
   const float* a = nullptr;
@@ -28,32 +28,32 @@ struct GemmCall {
   int64_t ldc = 0;
   bool accumulate = false;
   const float* bias = nullptr;  // [n], added to every row
-  bool relu = false;            // then max(., 0)
-  const float* mask = nullptr;  // [m,n]: then 0 where mask <= 0
+  bool relu = false;            // then C = max(C, 0)
+  const float* mask = nullptr;  // [m,n]: then C = 0 where mask <= 0
   int64_t ldmask = 0;
-  // A and B are rounded to bfloat16 (to nearest even), sums and the rest are float. Used only if it
-  // is faster, which depends on m, n and k only. Needs SupportsBf16(); a_row or a_col must be 1.
-  // Numbers below 2^-126 count as 0.
+  // A and B are rounded to bfloat16 (to nearest even); sums and everything else are float. Used
+  // only if it is faster, which depends on m, n and k only. Needs SupportsBf16(); a_row or a_col
+  // must be 1. Numbers below 2^-126 count as 0.
   bool bf16 = false;
   // The complete result of PackForGemm for the same b, n and k; null: Gemm packs B itself. Both
-  // give the same bits.
+  // ways give the same bits.
   const void* packed_b = nullptr;
 };
 
 // Whether this machine has AMX with bfloat16.
 bool SupportsBf16();
 
-// `workspace` holds packed blocks: use one per thread; it grows to the largest call.
+// `workspace` holds packed blocks and grows to the largest call; use one per thread.
 void Gemm(const GemmCall& call, AlignedBuffer& workspace);
 
-// For several calls with one B, also on several threads: the size of the packed B, or 0 if Gemm
-// would not use it. Depends on m, n, k and bf16 only.
+// For several calls with one B, also on several threads: returns the size of the packed B, or 0 if
+// Gemm would not use it. The size depends on m, n, k and bf16 only.
 size_t PackedFloats(const GemmCall& call);
-// Packs part `part` of `parts` of call.b; all parts together make up the packed B. `to` has 64-byte
-// alignment and room for PackedFloats, which is not 0.
+// Packs part `part` of `parts` of call.b; all parts together make up the packed B. `to` is 64-byte
+// aligned and has room for PackedFloats, which must not be 0.
 void PackForGemm(const GemmCall& call, int part, int parts, float* to);
 
-// Gemm with given kernels, for tests.
+// Gemm with the given kernels, for tests.
 void Gemm(const Kernels& kernels, const GemmCall& call, AlignedBuffer& workspace);
 
 }  // namespace muster::math

@@ -1,5 +1,5 @@
-// Products of the layers of 845-1024-512-256: forward, input gradient, weight gradient, in float
-// and bfloat16. FLOP per second of one thread's CPU time.
+// Measures products of the layers of 845-1024-512-256 (forward, input gradient, weight gradient),
+// in float and bfloat16: FLOP per second of one thread's CPU time.
 #include <vector>
 
 #include "benchmark/benchmark.h"

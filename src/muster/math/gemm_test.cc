@@ -20,7 +20,7 @@ struct Shape {
   int m, n, k;
 };
 
-// To the nearest bfloat16, ties to even.
+// Rounds to the nearest bfloat16, ties to even.
 float RoundedToBf16(float x) {
   auto bits = std::bit_cast<uint32_t>(x);
   bits += 0x7fff + (bits >> 16 & 1);
@@ -30,7 +30,7 @@ float RoundedToBf16(float x) {
 class GemmTest : public testing::TestWithParam<const Kernels*> {
  protected:
   virtual void Multiply(const GemmCall& call) { Gemm(*GetParam(), call, workspace_); }
-  // What the operands are rounded to.
+  // Returns the value that an operand is rounded to.
   virtual float Rounded(float x) const { return x; }
 
   std::vector<float> Random(int64_t n) {
@@ -40,7 +40,8 @@ class GemmTest : public testing::TestWithParam<const Kernels*> {
   }
   int Below(int n) { return static_cast<int>(random_.Below(static_cast<uint64_t>(n))); }
 
-  // A product in every combination of layouts and epilogues against three loops over doubles.
+  // Compares a product, in every combination of layouts and epilogues, with three loops over
+  // doubles.
   void Check(Shape shape, unsigned variant) {
     SCOPED_TRACE(testing::Message()
                  << shape.m << " x " << shape.n << " x " << shape.k << " variant " << variant);
@@ -74,7 +75,7 @@ class GemmTest : public testing::TestWithParam<const Kernels*> {
       for (int j = 0; j < ldc; ++j) {
         const auto at = static_cast<size_t>(i) * ldc + j;
         if (j >= shape.n) {
-          ASSERT_EQ(c[at], before[at]) << "written beside C at " << i << ", " << j;
+          ASSERT_EQ(c[at], before[at]) << "Gemm wrote outside C at " << i << ", " << j;
           continue;
         }
         double sum = accumulate ? before[at] : 0;
@@ -89,7 +90,7 @@ class GemmTest : public testing::TestWithParam<const Kernels*> {
       }
     }
     for (size_t at = static_cast<size_t>(shape.m) * ldc; at < c.size(); ++at) {
-      ASSERT_EQ(c[at], before[at]) << "written after the end of C";
+      ASSERT_EQ(c[at], before[at]) << "Gemm wrote after the end of C";
     }
   }
 
@@ -129,7 +130,7 @@ TEST_P(GemmTest, NoTermsGiveTheBiasOnly) {
   EXPECT_THAT(c, ElementsAreArray({1, -2, 3, 1, -2, 3}));
 }
 
-// The tiles of the processor, where it has them.
+// Uses the tiles of the processor, if it has them.
 class Bf16GemmTest : public GemmTest {
  protected:
   void SetUp() override {
@@ -161,7 +162,7 @@ TEST_P(Bf16GemmTest, LargeShapesAreBlocked) {
   }
 }
 
-// What Gemm() does with the flag: small products stay in float, large ones are rounded.
+// What Gemm() does with the flag `bf16`: small products stay in float, large ones are rounded.
 TEST(Gemm, RoundsOnlyWhereItPays) {
   if (!SupportsBf16()) GTEST_SKIP() << "this processor has no AMX with bfloat16";
   AlignedBuffer workspace;
@@ -185,7 +186,7 @@ TEST(Gemm, RoundsOnlyWhereItPays) {
   }
 }
 
-// A B that several threads packed, a part each, and that serves products of different rows.
+// A B that several threads packed, one part each, used for products with different numbers of rows.
 TEST(Gemm, PackedBGivesTheSameBits) {
   if (!SupportsBf16()) GTEST_SKIP() << "this processor has no AMX with bfloat16";
   AlignedBuffer workspace, packed_memory;
@@ -252,7 +253,7 @@ TEST_P(GemmTest, ResultsDoNotDependOnTheRowsPosition) {
   }
 }
 
-// A diverged model must be seen in the loss: relu may not turn NaN into 0.
+// A diverged model must show in the loss: relu must not turn NaN into 0.
 TEST_P(GemmTest, ReluKeepsNan) {
   for (const int n : {1, 5, 40}) {
     const std::vector<float> a = {NAN}, b(static_cast<size_t>(n), 1.0f);

@@ -1,4 +1,4 @@
-// Keras's rules of vector.h.
+// Tests the rules of Keras in vector.h.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -33,7 +33,7 @@ struct Rule {
   std::function<void(const Kernels&, State<float>&, size_t cols, const std::vector<int32_t>& rows,
                      const float* g)>
       update_rows;
-  // In double precision, of one element.
+  // Computes the rule for one element in double precision.
   std::function<void(double& w, double& a, double& b, double& c, double g, double s)> exact;
 };
 
@@ -136,7 +136,7 @@ class KerasRulesTest : public testing::TestWithParam<const Kernels*> {
     for (float& v : x) v = static_cast<float>(scale * random_.Normal());
     return x;
   }
-  // Sums of squares of what adds up to `g`.
+  // Returns the sums of squares of values that add up to `g`.
   std::vector<float> GetSquares(const std::vector<float>& g) {
     std::vector<float> squares(g.size());
     for (size_t i = 0; i < g.size(); ++i) squares[i] = g[i] * g[i] * (0.4f + random_.Uniform());
@@ -151,7 +151,7 @@ class KerasRulesTest : public testing::TestWithParam<const Kernels*> {
 INSTANTIATE_TEST_SUITE_P(All, KerasRulesTest, testing::ValuesIn(SupportedKernels()),
                          [](const auto& param) { return std::string(param.param->name); });
 
-TEST_P(KerasRulesTest, TheyAreWhatTheySay) {
+TEST_P(KerasRulesTest, FollowTheirFormulas) {
   const size_t n = 21;
   for (const Rule& rule : Rules()) {
     State<float> state = Begin(n);
@@ -180,7 +180,8 @@ TEST_P(KerasRulesTest, TheyAreWhatTheySay) {
   }
 }
 
-// Rows move as a dense variable does whose squares are given, others stay; any number of columns.
+// Rows change as a dense variable does for which squares are given; other rows stay. For any number
+// of columns.
 TEST_P(KerasRulesTest, RowsMoveAsDenseOnes) {
   const size_t count = 70, table_rows = 200;
   std::vector<int32_t> rows;
@@ -231,8 +232,9 @@ TEST_P(KerasRulesTest, TheyGiveTheSameBitsOnEveryInstructionSet) {
   }
 }
 
-// More squared sum than sum of squares, of an id that comes often: Keras has no number then.
-TEST_P(KerasRulesTest, ACentredSpreadIsNotUnderZero) {
+// The squared sum exceeds the sum of squares, as for an id that occurs often: Keras computes NaN
+// then.
+TEST_P(KerasRulesTest, ACentredVarianceIsNotNegative) {
   float w = 1, v = 0, mean = 0;
   const float g = 30, square = 30;  // thirty times 1
   for (int step = 0; step < 20; ++step) {

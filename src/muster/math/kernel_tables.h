@@ -1,5 +1,5 @@
-// The tables that kernels_*.cc define. Only kernels.cc may call these functions, as the processor's
-// features must be checked first.
+// The tables that kernels_*.cc define. Only kernels.cc may use them, as the processor's features
+// must be checked first.
 #pragma once
 
 #include "muster/math/kernels.h"

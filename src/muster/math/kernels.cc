@@ -14,11 +14,11 @@
 namespace muster::math {
 namespace {
 
-// The instruction sets, each of which includes all before it.
+// The instruction sets; each one includes all before it.
 constexpr std::string_view kInstructions[] = {"baseline", "avx2", "avx512", "amx"};
 enum Level { kBaseline, kAvx2, kAvx512, kAmx };
 
-// The last level that MUSTER_INSTRUCTIONS allows.
+// Returns the highest level that MUSTER_INSTRUCTIONS allows.
 Level AllowedLevel() {
   const char* const text = std::getenv("MUSTER_INSTRUCTIONS");
   for (int level = kBaseline; text != nullptr && level <= kAmx; ++level) {
@@ -35,7 +35,7 @@ bool AskForTiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-// Called only if SupportedKernels() has found AVX-512.
+// May only be called if SupportedKernels() has found AVX-512.
 bool HasTiles() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;

@@ -2,9 +2,9 @@
 // (vector_kernels.inc, update_kernels.inc, gemm_kernels.inc, ...) and chosen at run time by the
 // processor's features.
 //
-// Call the functions of vector.h, rows.h, layers.h and gemm.h; this is their table. Two instruction
-// sets give the same numbers except for the order and fusing of multiply-adds in sums; the update
-// rules and layers.h give the same bits.
+// Callers use the functions of vector.h, rows.h, layers.h and gemm.h, which call through this
+// table. Two instruction sets give the same numbers except for the order and fusing of
+// multiply-adds in sums; the update rules and layers.h give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +32,9 @@ struct AdamRule {
   float epsilon = 0;
 };
 
-// For Keras's Adam the factors of 1 - beta are rounded once.
+// The parameters of Keras's Adam, whose factors 1 - beta are rounded once.
 struct KerasAdamRule {
-  float rate = 0;  // as AdamRule's
+  float rate = 0;  // as in AdamRule
   float one_minus_beta1 = 0, one_minus_beta2 = 0;
   float epsilon = 0;
 };
@@ -59,13 +59,14 @@ struct KerasRmsPropRule {
   float epsilon = 0;
 };
 
-// A stream of base/random.h: a number depends on these values and on its place in the stream.
+// A place in a stream of base/random.h: a number depends on these values and on its index in the
+// stream.
 struct RandomPlace {
   uint32_t key[2] = {};
   uint32_t stream[2] = {};
 };
 
-// rows x cols, row i at data + i * ld.
+// A matrix of rows x cols; row i lies at data + i * ld.
 struct MatrixView {
   const float* data = nullptr;
   int64_t ld = 0;
@@ -80,20 +81,21 @@ struct Normalization {
   const float* beta = nullptr;
 };
 
-// A table whose first row is for "no id", and the ids: row i has ids[i], which is at least -1.
+// A table whose first row stands for "no id", and the ids: row i of the batch has ids[i], which is
+// at least -1.
 struct RowTable {
   const float* data = nullptr;
   const int32_t* ids = nullptr;
 };
 
-// The arguments of a dense layer's output for rows of ids and numbers: kernels of the numbers, and
-// tables in which each row of an embedding has been multiplied with its part of the kernel.
+// The arguments of a dense layer's output for rows of ids and numbers: kernels for the numbers, and
+// tables in which each row of an embedding has been multiplied by its part of the kernel.
 struct RowSum {
   const RowTable* tables = nullptr;
   size_t count = 0;
-  int64_t stride = 0;           // of the tables' rows, of `kernel` and `bias`; a multiple of 16
+  int64_t stride = 0;           // of the rows of tables, `kernel` and `bias`; a multiple of 16
   const float* bias = nullptr;  // [stride]
-  // Row i's numbers are inputs[i * ld_inputs + columns[p]], p < k.
+  // Row i has the numbers inputs[i * ld_inputs + columns[p]], p < k.
   const float* inputs = nullptr;
   int64_t ld_inputs = 0;
   const int32_t* columns = nullptr;
@@ -138,8 +140,8 @@ struct Kernels {
   void (*rms_prop_rows)(float* w, float* ms, float* mom, float* mg, size_t cols,
                         const int32_t* rows, size_t count, const float* g, const RmsPropRule& rule);
 
-  // Keras's rules. `squares` has a value for each of `g`; null: the squares of `g`. For rows, `g`
-  // is count x 2 cols: each row has its cols sums, then its cols squares.
+  // The rules of Keras. `squares` has a value for each of `g`; if null, the squares of `g` are
+  // used. For rows, `g` is count x 2 cols: each row has its cols sums, then its cols squares.
   void (*keras_adagrad)(float* w, float* acc, const float* g, const float* squares, size_t n,
                         const AdagradRule& rule);
   void (*keras_ftrl)(float* w, float* z, float* acc, const float* g, const float* squares, size_t n,
@@ -165,7 +167,7 @@ struct Kernels {
   void (*scatter_add_rows)(const float* x, int64_t ld, size_t cols, const int32_t* indices,
                            size_t n, float* sums);
 
-  size_t (*gemm_workspace)(const GemmCall& call);  // floats
+  size_t (*gemm_workspace)(const GemmCall& call);  // returns a number of floats
   void (*gemm)(const GemmCall& call, float* workspace);
   void (*column_sums)(const float* x, int rows, int cols, int64_t ld, bool accumulate, float* sums);
 
@@ -184,9 +186,9 @@ struct Kernels {
                                  int64_t lddx);
 };
 
-// The kernels that this processor can run, best first; never empty. The environment variable
-// MUSTER_INSTRUCTIONS (baseline, avx2, avx512 or amx), read once, names the best that may be used:
-// to get the same numbers as on an older processor, and for tests.
+// Returns the kernels that this processor can run, best first; never empty. The environment
+// variable MUSTER_INSTRUCTIONS (baseline, avx2, avx512 or amx), read once, names the best that may
+// be used: to get the same numbers as on an older processor, and for tests.
 std::span<const Kernels* const> SupportedKernels();
 
 inline const Kernels& ActiveKernels() {
@@ -194,20 +196,21 @@ inline const Kernels& ActiveKernels() {
   return active;
 }
 
-// Products in bfloat16, with the tiles of newer processors.
+// Products in bfloat16 with AMX tiles.
 struct TileKernels {
   const char* name;                                // "amx"
-  size_t (*gemm_workspace)(const GemmCall& call);  // floats
+  size_t (*gemm_workspace)(const GemmCall& call);  // returns a number of floats
   void (*gemm)(const GemmCall& call, float* workspace);
   size_t (*packed_b_floats)(const GemmCall& call);
   void (*pack_b)(const GemmCall& call, int part, int parts, float* to);
 };
 
-// Null if the processor or the kernel has no tiles, or MUSTER_INSTRUCTIONS does not name them.
+// Returns null if the processor or the operating system does not support tiles, or if
+// MUSTER_INSTRUCTIONS does not allow them.
 const TileKernels* ActiveTileKernels();
 
-// For INVALID_ARGUMENT errors: a value of MUSTER_INSTRUCTIONS that names no instruction set (it is
-// then ignored), or null.
+// Returns the value of MUSTER_INSTRUCTIONS if it names no instruction set (it is then ignored), for
+// an INVALID_ARGUMENT error; else null.
 const char* UnknownInstructions();
 
 }  // namespace muster::math

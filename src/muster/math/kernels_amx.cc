@@ -1,9 +1,9 @@
-// Products in bfloat16 on AMX tiles: what gemm.h promises of GemmCall::bf16.
+// Products in bfloat16 on AMX tiles, as gemm.h describes them for GemmCall::bf16.
 //
-// A tile is 16 rows of 64 bytes. Both operands are rounded and packed into tiles that lie one
-// after the other along k: of A 16 rows x 32 k; of B 16 pairs of k x 16 columns, the two of a pair
-// side by side (the layout of TDPBF16PS). Four tiles of C, 32 x 32 floats, stay in registers over a
-// block of k. Method: Intel, "64 and IA-32 Architectures Optimization Reference Manual",
+// A tile is 16 rows of 64 bytes. Both operands are rounded and packed into tiles that follow one
+// another along k: for A, 16 rows x 32 k; for B, 16 pairs of k x 16 columns, the two values of a
+// pair side by side (the layout of TDPBF16PS). Four tiles of C, 32 x 32 floats, stay in registers
+// over a block of k. Method: Intel, "64 and IA-32 Architectures Optimization Reference Manual",
 // chapter 20.
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -17,11 +17,11 @@ namespace {
 constexpr int kTileRows = 16;
 constexpr int kTileK = 32;
 constexpr int kTileElements = kTileRows * kTileK;
-constexpr int64_t kTileStride = 64;     // bytes a row
+constexpr int64_t kTileStride = 64;     // bytes from row to row
 constexpr int kSquare = 2 * kTileRows;  // rows and columns of C in registers
-constexpr int kLongestK = 1024;         // of a block
+constexpr int kLongestK = 1024;         // the longest block of k
 constexpr int kPackedRows = 256;        // rows of A packed at once
-constexpr int kCachedSteps = 16;        // tiles of k of a panel of B that stay in the L1 cache
+constexpr int kCachedSteps = 16;        // tiles of k for which a panel of B stays in the L1 cache
 
 constexpr int Min(int a, int b) { return a < b ? a : b; }
 constexpr int RoundUp(int n, int unit) { return (n + unit - 1) / unit * unit; }
@@ -38,12 +38,12 @@ inline __mmask16 GetMask(int lanes) {
   return static_cast<__mmask16>(lanes >= 16 ? 0xffff : lanes <= 0 ? 0 : (1u << lanes) - 1);
 }
 
-// Rounds 32 floats to bfloat16, in their order.
+// Rounds 32 floats to bfloat16 and keeps their order.
 inline __m512i Round(__m512 low, __m512 high) {
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
 }
 
-// x[i] holds 16 pairs; afterwards pair j of x[i] is pair i of x[j].
+// Transposes 16 rows of 16 pairs: pair j of x[i] becomes pair i of x[j].
 inline void Transpose(__m512i* x) {
   __m512i t[16];
   for (int i = 0; i < 16; i += 2) {
@@ -70,16 +70,16 @@ inline void Transpose(__m512i* x) {
   }
 }
 
-// An operand: 16 lanes (rows of A, columns of B) by k. `ld` is from lane to lane when k is
-// contiguous, else from k to k.
+// An operand: 16 lanes (rows of A, columns of B) by k. `ld` is the distance of lanes if k is
+// contiguous, else the distance of k.
 struct Operand {
   const float* data;
   int64_t ld;
   bool k_contiguous;
-  bool lanes_are_rows;  // of the tile: A; else its rows are pairs of k: B
+  bool lanes_are_rows;  // the tile's rows are lanes (A); else they are pairs of k (B)
 };
 
-// Packs one tile of up to 16 lanes and 32 k; the rest of the tile is 0.
+// Packs one tile of up to 16 lanes and 32 k; the rest of the tile becomes 0.
 template <bool kContiguous, bool kTransposed>
 inline void PackTile(const float* from, int64_t ld, int lanes, int k, uint16_t* to) {
   __m512i rows[16];
@@ -108,8 +108,8 @@ inline void PackTile(const float* from, int64_t ld, int lanes, int k, uint16_t* 
   for (int i = 0; i < 16; ++i) _mm512_store_si512(to + i * kTileK, rows[i]);
 }
 
-// `lanes` lanes from `first` on and `k` k from `begin` on: the tiles of lanes 0 to 15 along k, then
-// those of 16 to 31, and so on. Memory is read in its order.
+// Packs `lanes` lanes from `first` on and `k` k from `begin` on: the tiles of lanes 0 to 15 along
+// k, then those of lanes 16 to 31, and so on. Memory is read in its order.
 template <bool kContiguous, bool kTransposed>
 __attribute__((noinline)) void PackTiles(const Operand& operand, int first, int lanes, int begin,
                                          int k, uint16_t* to) {
@@ -145,8 +145,8 @@ void Pack(const Operand& operand, int first, int lanes, int begin, int k, uint16
   }
 }
 
-// c[32][32] = two tile rows of A by two of B over `steps` tiles of k, or += . The second rows lie
-// `next` elements after the first.
+// c[32][32] = two tile rows of A by two tile columns of B over `steps` tiles of k, or C += that.
+// The second ones lie `next` elements after the first.
 __attribute__((noinline)) void MultiplySquare(const uint16_t* a, const uint16_t* b, int64_t next,
                                               int steps, bool accumulate, float* c) {
   constexpr int64_t kRowBytes = kSquare * sizeof(float);
@@ -177,7 +177,7 @@ __attribute__((noinline)) void MultiplySquare(const uint16_t* a, const uint16_t*
   _tile_stored(3, c + kTileRows * kSquare + kTileRows, kRowBytes);
 }
 
-// Says where a square of C is written, and what is done with it on the way.
+// Where a square of C is written, and what is done with it on the way.
 struct Target {
   float* c;
   int64_t ldc;
@@ -189,7 +189,7 @@ struct Target {
   int64_t ldmask;
 };
 
-// Prefetches C and the mask, which lie far away, before the square is computed.
+// Prefetches C and the mask, which are in distant memory, before the square is computed.
 inline void Prefetch(const Target& to) {
   for (int i = 0; i < to.rows; ++i) {
     for (int j = 0; j < to.columns; j += 16) {
@@ -219,7 +219,7 @@ void StoreSquare(const float* square, const Target& to) {
   }
 }
 
-// In floats.
+// Sizes and offsets in floats.
 struct Workspace {
   size_t b, a, squares;
   explicit Workspace(const GemmCall& call) {
@@ -237,7 +237,8 @@ size_t GemmWorkspaceSize(const GemmCall& call) {
 
 Operand OperandB(const GemmCall& call) { return {call.b, call.ldb, call.b_transposed, false}; }
 
-// The floats of a packed B, whose blocks of k lie one after the other, each with all columns.
+// Returns the floats of a packed B, whose blocks of k lie one after the other, each with all
+// columns.
 size_t PackedBSize(const GemmCall& call) {
   return static_cast<size_t>(RoundUp(call.k, kTileK)) *
          static_cast<size_t>(RoundUp(call.n, kSquare)) / 2;
@@ -256,16 +257,16 @@ void PackPartOfB(const GemmCall& call, int part, int parts, float* to) {
   }
 }
 
-// One block of k, one of rows of A: what is packed, and where its part of C is.
+// One block of k for one block of rows of A: what is packed, and where its part of C is.
 struct PackedBlock {
   const uint16_t* a;
   const uint16_t* b;
-  int steps;  // tiles of k
+  int steps;  // the number of tiles of k
   int rows;
-  float* squares;  // of a panel of C
+  float* squares;  // squares of a panel of C
 };
 
-// Computes 32 columns of C. k is taken in parts, so that a panel of B stays in the L1 cache.
+// Computes 32 columns of C. It cuts k into parts, so that a panel of B stays in the L1 cache.
 void MultiplyPanel(const PackedBlock& block, const Target& panel) {
   const int64_t row = int64_t{block.steps} * kTileElements;
   const int parts = (block.steps + kCachedSteps - 1) / kCachedSteps;

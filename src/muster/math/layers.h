@@ -1,5 +1,5 @@
-// Dropout and batch normalisation of a run of rows. Every instruction set gives the same bits: a
-// column's sum is taken row by row, in double, without contraction. Outputs must not overlap
+// Dropout and batch normalisation of a run of rows. Every instruction set gives the same bits: the
+// sum of a column is taken row by row, in double, without contraction. Outputs must not overlap
 // inputs. Thread-safe for distinct memory.
 #pragma once
 
@@ -40,7 +40,7 @@ inline void AddNormalizationSums(const MatrixView& x, const float* dy, int64_t l
                                  const Normalization& by, double* dy_sums, double* dy_xhat_sums) {
   ActiveKernels().add_normalization_sums(x, dy, lddy, by, dy_sums, dy_xhat_sums);
 }
-// dx = gamma scale (dy - dy_mean - xhat dy_xhat_mean), or += .
+// dx = gamma scale (dy - dy_mean - xhat dy_xhat_mean), or dx += that.
 inline void NormalizationGradient(const MatrixView& x, const float* dy, int64_t lddy,
                                   const Normalization& by, const double* dy_mean,
                                   const double* dy_xhat_mean, bool accumulate, float* dx,

@@ -54,7 +54,7 @@ TEST_P(LayersTest, Products) {
   }
 }
 
-// Against the formulas, to the bit.
+// Compares with the formulas, to the bit.
 TEST_P(LayersTest, BatchNorm) {
   const Kernels& kernels = *GetParam();
   constexpr int kRows = 9, kLd = 110;
@@ -93,7 +93,7 @@ TEST_P(LayersTest, BatchNorm) {
       EXPECT_EQ(dy_xhat_sums[j], dy_xhat_sum);
     }
     for (size_t i = n; i < static_cast<size_t>(kLd); ++i)
-      EXPECT_EQ(added[i], 2) << "after a row's end";
+      EXPECT_EQ(added[i], 2) << "the layer wrote after a row's end";
   }
 }
 

@@ -1,7 +1,7 @@
 // RowNumbers: numbers the distinct rows of a table, from 0 in the order of first appearance.
 //
 // Memory left from earlier passes never needs to be cleared, as in Briggs, Torczon, "An Efficient
-// Representation for Sparse Sets" (LOPLAS 1993). Here numbers continue from pass to pass, so that
+// Representation for Sparse Sets" (LOPLAS 1993). Numbers continue from pass to pass, so that
 // whether a row is new depends on a single load and not on the row before.
 #pragma once
 
@@ -13,23 +13,23 @@
 
 namespace muster::math {
 
-// Keeps memory between passes, 4 bytes per row of the largest table. One owner thread.
+// Keeps memory between passes: 4 bytes per row of the largest table. One owner thread.
 class RowNumbers {
  public:
-  // At most one at a time for each RowNumbers. Keep it in a local variable: the compiler then keeps
-  // it in registers.
+  // There may be only one Pass at a time for each RowNumbers. Keep it in a local variable, so that
+  // the compiler keeps it in registers.
   class Pass {
    public:
     // `row` is in [0, table_rows).
     uint32_t GetNumber(int32_t row) {
       uint32_t& mark = marks_[static_cast<size_t>(row)];
       const bool is_new = mark < first_;
-      mark = is_new ? next_ : mark;  // unpredictable, so done without a branch
+      mark = is_new ? next_ : mark;  // no branch, since it would be unpredictable
       const uint32_t number = mark - first_;
       next_ += static_cast<uint32_t>(is_new);
       return number;
     }
-    // The number of distinct rows so far; their numbers are below it.
+    // The number of distinct rows so far; all numbers are below it.
     uint32_t count() const { return next_ - first_; }
 
    private:
@@ -39,7 +39,7 @@ class RowNumbers {
     uint32_t first_, next_;
   };
 
-  // Begins a pass over at most `most` rows. The table's size may differ from call to call.
+  // Begins a pass over at most `most` rows. The table's size may differ from pass to pass.
   Pass Begin(int64_t table_rows, size_t most) {
     if (marks_.size() < static_cast<size_t>(table_rows)) {
       marks_.resize(static_cast<size_t>(table_rows));
@@ -53,7 +53,8 @@ class RowNumbers {
   void End(const Pass& pass) { next_ = pass.next_; }
 
  private:
-  std::vector<uint32_t> marks_;  // by row: its number more than next_ was at the pass's beginning
+  // by row: its number plus the value of next_ at the beginning of the pass
+  std::vector<uint32_t> marks_;
   uint32_t next_ = 1;
 };
 

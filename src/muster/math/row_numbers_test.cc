@@ -10,14 +10,14 @@
 namespace muster::math {
 namespace {
 
-// What earlier passes left behind must not show, whatever tables they were of, nor that numbers
-// have begun anew.
+// The result must not depend on what earlier passes over any tables left in memory, nor on whether
+// the internal numbers have begun at 0 again.
 TEST(RowNumbersTest, AreInTheOrderOfFirstAppearance) {
   RandomStream random(20261122, RandomPurpose::kSampleData, 5);
   RowNumbers numbers;
   for (int call = 0; call < 400; ++call) {
     const int64_t rows = int64_t{1} + static_cast<int64_t>(random.Below(300));
-    // One pass of so many lets them begin anew.
+    // Passes over so many rows make the internal numbers begin at 0 again.
     const size_t most = call % 7 == 3 ? size_t{UINT32_MAX} - 1 : 200;
     RowNumbers::Pass pass = numbers.Begin(rows, most);
     std::map<int32_t, uint32_t> expected;

@@ -1,5 +1,5 @@
 // Loops over floats: sums and the optimizers' update rules, compiled for several instruction sets
-// and chosen once at run time (kernels.h).
+// of which one is chosen at run time (kernels.h).
 //
 // Update rules follow TensorFlow's kernels (tensorflow/core/kernels/training_ops.cc) operation by
 // operation, with true square roots and divisions (except for Adagrad) and no contraction, so that
@@ -25,7 +25,7 @@ inline void AddTo(const float* x, float* y, size_t n) { ActiveKernels().add_to(x
 inline void Scale(float alpha, float* x, size_t n) { ActiveKernels().scale(alpha, x, n); }
 // x = max(-limit, min(limit, x)); NaN stays NaN.
 inline void Clamp(float limit, float* x, size_t n) { ActiveKernels().clamp(limit, x, n); }
-// Sums in a fixed order for each instruction set.
+// Sums in an order that is fixed for each instruction set.
 inline float Dot(const float* x, const float* y, size_t n) { return ActiveKernels().dot(x, y, n); }
 inline double SumOfSquares(const float* x, size_t n) {
   return ActiveKernels().sum_of_squares(x, n);
@@ -34,7 +34,7 @@ inline double SumOfMagnitudes(const float* x, size_t n) {
   return ActiveKernels().sum_of_magnitudes(x, n);
 }
 
-// sums[j] = sum over rows of x[i * ld + j], or += .
+// sums[j] = sum over rows of x[i * ld + j], or sums[j] += that.
 inline void ColumnSums(const float* x, int rows, int cols, int64_t ld, bool accumulate,
                        float* sums) {
   ActiveKernels().column_sums(x, rows, cols, ld, accumulate, sums);
@@ -49,7 +49,7 @@ inline void AdagradUpdate(float* w, float* acc, const float* g, size_t n, const 
 // ApplyFtrlV2 with learning_rate_power -0.5:
 //   acc' = acc + g^2; z += g + 2 l2_shrinkage w - (sqrt(acc') - sqrt(acc)) / lr * w;
 //   w = |z| > l1 ? (sign(z) l1 - z) / (sqrt(acc') / lr + 2 l2) : 0.
-// `z` is the slot "linear", `acc` the slot "accumulator". Keras's beta goes into l2: + beta / 2lr.
+// `z` is the slot "linear", `acc` the slot "accumulator". Keras's beta is part of l2: + beta / 2lr.
 inline void FtrlUpdate(float* w, float* z, float* acc, const float* g, size_t n,
                        const FtrlRule& rule) {
   ActiveKernels().ftrl(w, z, acc, g, n, rule);
@@ -73,15 +73,15 @@ inline void RmsPropUpdate(float* w, float* ms, float* mom, float* mg, const floa
                           const RmsPropRule& rule) {
   ActiveKernels().rms_prop(w, ms, mom, mg, g, n, rule);
 }
-// Keras 2's Adam for a table. AdamDecay: for elements whose gradient is 0. AdamSparseUpdateRows:
-// for rows that have a gradient: m = beta1 m + (1 - beta1) g, v likewise; w -= rate m / (sqrt(v) +
-// epsilon).
+// Keras 2's Adam for a table. AdamDecay is for elements whose gradient is 0. AdamSparseUpdateRows
+// is for rows that have a gradient: m = beta1 m + (1 - beta1) g, v likewise; w -= rate m / (sqrt(v)
+// + epsilon).
 inline void AdamDecay(float* w, float* m, float* v, size_t n, const AdamRule& rule) {
   ActiveKernels().adam_decay(w, m, v, n, rule);
 }
 
-// The same for the rows `rows` (distinct, `count` of them) of tables with `cols` columns; `g` is
-// count x cols.
+// The same rules for the rows `rows` (distinct, `count` of them) of tables with `cols` columns; `g`
+// is count x cols.
 inline void AdagradUpdateRows(float* w, float* acc, size_t cols, const int32_t* rows, size_t count,
                               const float* g, const AdagradRule& rule) {
   ActiveKernels().adagrad_rows(w, acc, cols, rows, count, g, rule);
@@ -113,8 +113,8 @@ inline void RmsPropUpdateRows(float* w, float* ms, float* mom, float* mg, size_t
   ActiveKernels().rms_prop_rows(w, ms, mom, mg, cols, rows, count, g, rule);
 }
 
-// Keras 3's rules (docs/formats/keras_export.md) for gradients g that are sums, where s is the sum
-// of the squares of the summands. `squares` has s, or is null: then s is g^2.
+// The rules of Keras 3 (docs/formats/keras_export.md) for gradients g that are sums, where s is the
+// sum of the squares of the summands. `squares` is s; if null, s is g^2.
 //   Adagrad: acc += s; w -= (g * lr) / sqrt(acc + epsilon).
 //   Ftrl:    as FtrlUpdate with s for g^2.
 //   Adam:    m += (g - m)(1 - beta1); v += (s - v)(1 - beta2); w -= m rate / (sqrt(v) + epsilon).
@@ -137,7 +137,8 @@ inline void KerasRmsPropUpdate(float* w, float* v, float* mom, float* mean, cons
                                const float* squares, size_t n, const KerasRmsPropRule& rule) {
   ActiveKernels().keras_rms_prop(w, v, mom, mean, g, squares, n, rule);
 }
-// The same for rows, as above; `g` is count x 2 cols: each row has its sums, then its squares.
+// The same rules for rows, as above; `g` is count x 2 cols: each row has its sums, then its
+// squares.
 inline void KerasAdagradUpdateRows(float* w, float* acc, size_t cols, const int32_t* rows,
                                    size_t count, const float* g, const AdagradRule& rule) {
   ActiveKernels().keras_adagrad_rows(w, acc, cols, rows, count, g, rule);

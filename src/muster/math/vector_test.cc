@@ -25,7 +25,7 @@ class VectorTest : public testing::TestWithParam<const Kernels*> {
     for (float& v : x) v = static_cast<float>(scale * random_.Normal());
     return x;
   }
-  // Also moves the stream, so that each call draws anew.
+  // Advances the stream, so that each call draws new numbers.
   RandomStream random_{20250101, RandomPurpose::kSampleData, 7};
 };
 
@@ -66,7 +66,7 @@ TEST_P(VectorTest, ElementwiseLoops) {
   EXPECT_THAT(scaled, Each(2.5f));
 }
 
-// A hundred steps against the rule in doubles.
+// Compares a hundred steps with the rule in doubles.
 TEST_P(VectorTest, AdagradFollowsItsRule) {
   const size_t n = 21;
   auto w = Random(n);
@@ -86,7 +86,8 @@ TEST_P(VectorTest, AdagradFollowsItsRule) {
   }
 }
 
-// One step from accumulators of every size, some in a block with others that are far from them.
+// Takes one step from accumulators of every size, some in one block with others of very different
+// size.
 TEST_P(VectorTest, AdagradStepsAreRightFromAnyAccumulator) {
   const std::vector<float> sizes = {0, 1e-42f, 1e-37f, 1e-12f, 1e-6f, 0.1f,
                                     1, 3,      1e6f,   1e36f,  3e38f};
@@ -156,7 +157,7 @@ TEST_P(VectorTest, AdamFollowsItsRule) {
   for (size_t i = 0; i < n; ++i) EXPECT_NEAR(w[i], w_true[i], 5e-6);
 }
 
-// What is left to do for a row without a gradient is Adam with a gradient of 0.
+// The update of a row without a gradient is Adam with a gradient of 0.
 TEST_P(VectorTest, AdamOfATableFollowsItsRule) {
   const size_t n = 21;
   const AdamRule rule{0.01f, 0.9f, 0.999f, 1e-7f};
@@ -182,7 +183,7 @@ TEST_P(VectorTest, AdamOfATableFollowsItsRule) {
   }
 }
 
-// Rows move as the dense rule says, others stay; any number of columns.
+// Rows change as the dense rule says, other rows stay. For any number of columns.
 TEST_P(VectorTest, RowsMoveAsDenseOnes) {
   for (const size_t cols : {1, 3, 8, 16, 20}) {
     const size_t count = 70, table_rows = 200;
@@ -223,7 +224,7 @@ TEST_P(VectorTest, RowsMoveAsDenseOnes) {
       k.axpy(-0.1f, row_gradient, &s.w[at], cols);
     }
     for (int i = 0; i < kRules; ++i) {
-      if (i == 4) {  // whose dense form rounds differently
+      if (i == 4) {  // the dense form of this rule rounds differently
         for (size_t j = 0; j < w.size(); ++j) EXPECT_NEAR(rms.w[j], by_row[i].w[j], 1e-5);
         continue;
       }
@@ -238,7 +239,7 @@ TEST_P(VectorTest, RowsMoveAsDenseOnes) {
 
 TEST_P(VectorTest, RowsOfSeveralTablesAreSummed) {
   constexpr int64_t kStride = 160;
-  const std::vector<int32_t> ids = {9, 9, 0, -1, 2, 3, -1, 1};  // the first two are passed over
+  const std::vector<int32_t> ids = {9, 9, 0, -1, 2, 3, -1, 1};  // the first two are skipped
   const std::vector<int32_t> columns = {3, 0, 1};
   const auto bias = Random(kStride), kernel = Random(3 * kStride), inputs = Random(8 * 5);
   for (const size_t cols : {1, 16, 25, 100, 131, 160}) {
@@ -320,8 +321,8 @@ TEST_P(VectorTest, RowsAreGatheredAndAddedWhereTheIndexSaysSo) {
   }
 }
 
-// A run must not depend on the processor it happens to get: rules give the same bits everywhere,
-// at any alignment.
+// A run must not depend on the processor it happens to get: the rules give the same bits on all
+// instruction sets, at any alignment.
 TEST_P(VectorTest, RulesGiveTheSameBitsOnEveryInstructionSet) {
   const Kernels& baseline = *SupportedKernels().back();
   for (size_t offset = 0; offset < 4; ++offset) {

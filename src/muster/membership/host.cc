@@ -16,7 +16,7 @@ using process::Deadline;
 constexpr double kAnswerSeconds = 10;
 constexpr auto kTick = std::chrono::milliseconds(100);
 
-// Says for people how a connection ended: "closed its connection".
+// Describes how a connection ended, for people: "closed its connection".
 std::string GetCause(const absl::Status& end) {
   if (net::transport::IsBrokenLink(end)) {
     return StrCat("cannot be reached any more: ", ToStd(end.message()));
@@ -87,14 +87,15 @@ void Host::Converse(Roster::Connection id, job::TaskId task, Channel& channel) {
       break;
     }
     if (message->join && !(message->join->member.id.task == task)) {
-      status = absl::PermissionDeniedError(
-          StrCat("asked to be ", job::TaskName(message->join->member.id.task)));
+      status = absl::PermissionDeniedError(StrCat("asked to join as ",
+                                                  job::TaskName(message->join->member.id.task),
+                                                  ", but authenticated as ", job::TaskName(task)));
       break;
     }
     std::vector<std::string> refusals;
     {
       const std::lock_guard lock(mutex_);
-      Take(roster_.OnMessage(id, *message, Now()));
+      Deliver(roster_.OnMessage(id, *message, Now()));
       refusals = roster_.ConsumeRefusals();
     }
     for (const std::string& each : refusals) {
@@ -106,7 +107,7 @@ void Host::Converse(Roster::Connection id, job::TaskId task, Channel& channel) {
   const std::lock_guard lock(mutex_);
   connections_.erase(id);
   if (!stop_->is_set()) {
-    Take(roster_.OnClosed(id, GetCause(status), Now()));
+    Deliver(roster_.OnClosed(id, GetCause(status), Now()));
   }
   changed_.notify_all();
 }
@@ -116,7 +117,7 @@ absl::Status Host::Answer(Roster::Connection id, Channel& channel, bool* close) 
   {
     const std::lock_guard lock(mutex_);
     Connection& connection = connections_[id];
-    messages.swap(connection.unsaid);
+    messages.swap(connection.pending);
     *close = connection.close;
   }
   const Deadline deadline = Deadline::After(kAnswerSeconds);
@@ -128,11 +129,11 @@ absl::Status Host::Answer(Roster::Connection id, Channel& channel, bool* close) 
   return channel.Send(kEnd, {}, deadline, *stop_);
 }
 
-void Host::Take(std::vector<Roster::Outgoing> outgoing) {
+void Host::Deliver(std::vector<Roster::Outgoing> outgoing) {
   for (Roster::Outgoing& each : outgoing) {
     const auto found = connections_.find(each.to);
     if (found == connections_.end()) continue;
-    found->second.unsaid.push_back(std::move(each.message));
+    found->second.pending.push_back(std::move(each.message));
     found->second.close |= each.close;
   }
 }
@@ -140,14 +141,14 @@ void Host::Take(std::vector<Roster::Outgoing> outgoing) {
 void Host::Tick(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
-    Take(roster_.OnTick(Now()));
+    Deliver(roster_.OnTick(Now()));
     changed_.wait_for(lock, stop, kTick, [] { return false; });
   }
 }
 
 absl::Status Host::AwaitEvaluators(const std::atomic<bool>* stop) {
   std::unique_lock lock(mutex_);
-  Take(roster_.OnTrained(Now()));
+  Deliver(roster_.OnTrained(Now()));
   while (stop == nullptr || !stop->load()) {
     MUSTER_ASSIGN_OR_RETURN(const bool evaluated, roster_.evaluated(Now()));
     if (evaluated) break;
@@ -164,7 +165,7 @@ absl::Status Host::status() {
 
 void Host::End(double seconds) {
   std::unique_lock lock(mutex_);
-  Take(roster_.OnEnd(Now()));
+  Deliver(roster_.OnEnd(Now()));
   changed_.wait_for(lock, std::chrono::duration<double>(seconds),
                     [this] { return connections_.empty(); });
 }

@@ -2,7 +2,8 @@
 // connection; the answers contain all messages for the member.
 //
 // The protocol (docs/formats/membership.md): a member sends a message, which may be empty, and the
-// host answers with any number of messages and an end. A member asks at least every kBeatSeconds.
+// host answers with any number of messages and an end. A member sends one at least every
+// kBeatSeconds.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,7 @@
 
 namespace muster::membership {
 
-// What a member asks for in its handshake (net/transport/handshake.h).
+// The service that a member names in its handshake (net/transport/handshake.h).
 inline constexpr char kService[] = "membership";
 inline constexpr double kBeatSeconds = 0.1;
 enum MessageType : uint16_t { kMessage = 1, kEnd = 2 };
@@ -53,7 +54,7 @@ class Host {
   // connection arrives.
   size_t threads();
 
-  // An error if no task may train any more: the reason (Roster::status).
+  // Not OK if training has failed; the error is the reason (Roster::status).
   absl::Status status();
 
   // Ends the training. Returns when every member has been informed, or after `seconds`.
@@ -61,7 +62,7 @@ class Host {
 
  private:
   struct Connection {
-    std::vector<Message> unsaid;
+    std::vector<Message> pending;
     bool close = false;
   };
 
@@ -69,7 +70,7 @@ class Host {
        std::unique_ptr<net::transport::Interrupt> stop);
   void Converse(Roster::Connection id, job::TaskId task, net::transport::Channel& channel);
   absl::Status Answer(Roster::Connection id, net::transport::Channel& channel, bool* close);
-  void Take(std::vector<Roster::Outgoing> outgoing);  // with mutex_ held
+  void Deliver(std::vector<Roster::Outgoing> outgoing);  // with mutex_ held
   void Tick(const std::stop_token& stop);
   double Now() const { return static_cast<double>(clock_.MonotonicNanos()) * 1e-9; }
 

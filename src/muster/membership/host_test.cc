@@ -22,7 +22,7 @@ constexpr TaskId kWorkerTask = {TaskType::kWorker, 0};
 
 class HostTest : public testing::Test {
  protected:
-  // A connection of a peer that has proven to be that task.
+  // A connection of a peer that has authenticated as `task`.
   std::unique_ptr<Channel> Connect(TaskId task) {
     int fds[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
@@ -59,7 +59,7 @@ class HostTest : public testing::Test {
   std::unique_ptr<Host> host_ = Host::Start({.tasks = {kChiefTask, kWorkerTask}}, clock_).value();
 };
 
-TEST_F(HostTest, EachAnswerHoldsAllThatThereIsToSay) {
+TEST_F(HostTest, AnAnswerHasAllPendingMessages) {
   const auto chief = Connect(kChiefTask), worker = Connect(kWorkerTask);
   EXPECT_TRUE(Ask(*chief, JoinAs(kChiefTask))->empty());
   const auto answer = Ask(*worker, JoinAs(kWorkerTask));
@@ -72,14 +72,14 @@ TEST_F(HostTest, EachAnswerHoldsAllThatThereIsToSay) {
   EXPECT_EQ(news.front().broken->culprit.task, kWorkerTask);
 }
 
-TEST_F(HostTest, ATaskJoinsAsWhatItHasProvenToBe) {
+TEST_F(HostTest, ATaskJoinsOnlyAsTheTaskThatItAuthenticatedAs) {
   const auto chief = Connect(kChiefTask), worker = Connect(kWorkerTask);
   EXPECT_TRUE(Ask(*chief, JoinAs(kChiefTask)));
-  EXPECT_FALSE(Ask(*worker, JoinAs(kChiefTask))) << "it took the chief's place";
-  EXPECT_TRUE(Ask(*chief, {})->empty()) << "the chief was put out";
+  EXPECT_FALSE(Ask(*worker, JoinAs(kChiefTask))) << "worker-0 joined as the chief";
+  EXPECT_TRUE(Ask(*chief, {})->empty()) << "the chief lost its place";
 }
 
-TEST_F(HostTest, ConnectionsThatHaveEndedLeaveNoThreads) {
+TEST_F(HostTest, ThreadsOfEndedConnectionsAreJoined) {
   for (int i = 0; i < 100; ++i) {
     const auto channel = Connect(kWorkerTask);
     EXPECT_TRUE(Ask(*channel, JoinAs(kWorkerTask)));
@@ -95,7 +95,7 @@ TEST_F(HostTest, ConnectionsThatHaveEndedLeaveNoThreads) {
   }
 }
 
-TEST_F(HostTest, WhatIsNoMessageEndsItsConnectionAlone) {
+TEST_F(HostTest, AnInvalidMessageEndsOnlyItsOwnConnection) {
   const auto chief = Connect(kChiefTask), worker = Connect(kWorkerTask);
   EXPECT_TRUE(Ask(*chief, JoinAs(kChiefTask)));
   const std::string text = "{\"view\": 3}";

@@ -19,7 +19,7 @@ using process::Deadline;
 constexpr double kDialSeconds = 1;
 constexpr double kQuietSeconds = 1;  // a longer wait for a host is noted
 constexpr double kHandshakeSeconds = 10;
-constexpr double kGoodbyeSeconds = 2;  // for telling the host that this member was told to end
+constexpr double kGoodbyeSeconds = 2;  // to tell the host that this member was told to end
 // A member that waits for a view asks more often, so that starting takes little time.
 constexpr auto kFirstWait = std::chrono::milliseconds(1);
 constexpr auto kLongestWait = std::chrono::milliseconds(50);
@@ -58,14 +58,14 @@ void Membership::WaitUntil(std::unique_lock<std::mutex>& lock, const std::functi
 }
 
 absl::Status Membership::End() const {
-  if (stopped()) return absl::CancelledError("stopped while it waited for the other tasks");
+  if (stopped()) return absl::CancelledError("stopped while waiting for the other tasks");
   return refused_.ok() ? absl::CancelledError("the chief has ended training") : refused_;
 }
 
 absl::StatusOr<View> Membership::Join(const StateId& state, const std::optional<Broken>& failure) {
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<Interrupt> interrupt, Interrupt::Create());
   std::unique_lock lock(mutex_);
-  // A failure that the host has reported itself is not sent to it: view_ is then unset.
+  // If view_ is unset, the host itself has reported the failure and need not be told.
   if (failure && view_) Send({.failure = failure});
   view_.reset();
   interrupt_ = std::move(interrupt);
@@ -75,7 +75,7 @@ absl::StatusOr<View> Membership::Join(const StateId& state, const std::optional<
                                       .state_generation = state.generation},
                            .last_generation = last_generation_,
                            .agreement = options_.agreement};
-  join_said_ = false;
+  join_sent_ = false;
   changed_.notify_all();
   WaitUntil(lock, [this] { return view_.has_value(); });
   join_.reset();
@@ -98,8 +98,8 @@ absl::Status Membership::WaitForEnd() {
 
 absl::StatusOr<bool> Membership::AwaitTrained(double seconds) {
   std::unique_lock lock(mutex_);
-  if (!attends_) {
-    attends_ = true;
+  if (!watches_) {
+    watches_ = true;
     join_.emplace();
     join_->member.id = options_.id;
     join_->member.address = options_.address;
@@ -123,7 +123,7 @@ absl::Status Membership::Leave() {
 }
 
 void Membership::Send(Message message) {
-  unsaid_.push_back(std::move(message));
+  pending_.push_back(std::move(message));
   changed_.notify_all();
 }
 
@@ -134,18 +134,18 @@ void Membership::Run(const std::stop_token& stop) {
     if (leaves) {
       const std::lock_guard lock(mutex_);
       Send({.away = true});
-      if (channel_ == nullptr) return interrupt_->Set(Leaving());  // nobody to tell
+      if (channel_ == nullptr) return interrupt_->Set(Leaving());  // there is no host to inform
     }
     absl::Status status = channel_ == nullptr ? Connect() : absl::OkStatus();
     if (status.ok()) status = Converse();
-    if (!status.ok()) Lost(status);
+    if (!status.ok()) OnHostLost(status);
     std::unique_lock lock(mutex_);
     if (leaves) interrupt_->Set(Leaving());
     if (ended() && leaves == leaving()) return;
-    const bool waiting = join_.has_value() && !view_ && !attends_;
+    const bool waiting = join_.has_value() && !view_ && !watches_;
     wait = waiting ? std::min(wait * 2, kLongestWait) : kFirstWait;
     changed_.wait_for(lock, stop, waiting ? wait : kBeat, [&] {
-      return !unsaid_.empty() || (join_.has_value() && !join_said_ && channel_ != nullptr);
+      return !pending_.empty() || (join_.has_value() && !join_sent_ && channel_ != nullptr);
     });
   }
 }
@@ -164,20 +164,20 @@ absl::Status Membership::Connect() {
       std::move(stream), ChannelOptions{.peer = net::transport::ShortName(peer.identity),
                                         .max_message_bytes = kMaxMessageBytes});
   const std::lock_guard lock(mutex_);
-  join_said_ = false;
+  join_sent_ = false;
   return absl::OkStatus();
 }
 
-// Sends all pending messages, or an empty one, and takes the answer to each.
+// Sends all pending messages, or an empty one, and handles the answer to each.
 absl::Status Membership::Converse() {
   std::deque<Message> messages;
   {
     const std::lock_guard lock(mutex_);
-    messages.swap(unsaid_);
-    if (join_.has_value() && !join_said_ && !leaving()) {
+    messages.swap(pending_);
+    if (join_.has_value() && !join_sent_ && !leaving()) {
       join_->last_generation = last_generation_;
       messages.push_back({.join = join_});
-      join_said_ = true;
+      join_sent_ = true;
       // A message on an earlier connection may not have arrived.
       if (leaves_) messages.push_back({.leave = true});
     }
@@ -194,22 +194,22 @@ absl::Status Membership::Converse() {
       MUSTER_ASSIGN_OR_RETURN(
           const Message answer,
           Parse({reinterpret_cast<const char*>(got.bytes().data()), got.bytes().size()}));
-      Take(answer);
+      Handle(answer);
     }
   }
   return absl::OkStatus();
 }
 
-void Membership::Take(const Message& message) {
+void Membership::Handle(const Message& message) {
   const std::lock_guard lock(mutex_);
-  if (message.view && message.view->GetRank(options_.id.task) >= 0 && join_said_) {
+  if (message.view && message.view->GetRank(options_.id.task) >= 0 && join_sent_) {
     view_ = message.view;
     last_generation_ = view_->generation;
   }
   if (message.broken) {
     if (view_ || !join_.has_value()) interrupt_->Set(ToStatus(*message.broken));
     // The view was broken before Join returned it: the same join is sent again.
-    if (view_ && join_.has_value()) join_said_ = false;
+    if (view_ && join_.has_value()) join_sent_ = false;
     view_.reset();
   }
   trained_ = trained_ || message.trained;
@@ -221,7 +221,7 @@ void Membership::Take(const Message& message) {
     refused_ = absl::FailedPreconditionError(message.refused);
     interrupt_->Set(refused_);
   }
-  if (!message.waiting.empty() && options_.note && !attends_) {
+  if (!message.waiting.empty() && options_.note && !watches_) {
     options_.note(StrCat("waiting for ", message.waiting));
   }
   changed_.notify_all();
@@ -229,21 +229,21 @@ void Membership::Take(const Message& message) {
 
 // The connection to the host is lost. Without a host no member may continue; the next host requires
 // a new join.
-void Membership::Lost(const absl::Status& why) {
+void Membership::OnHostLost(const absl::Status& why) {
   if (channel_ != nullptr) lost_nanos_ = Nanos();
-  said_lost_ = said_lost_ && channel_ == nullptr;
+  noted_loss_ = noted_loss_ && channel_ == nullptr;
   channel_.reset();
   const std::lock_guard lock(mutex_);
   if (view_ || !join_.has_value()) {
     interrupt_->Set(Annotate(absl::AbortedError(why.message()), "the chief's membership"));
   }
   view_.reset();
-  join_said_ = false;
+  join_sent_ = false;
   const double seconds = static_cast<double>(Nanos() - lost_nanos_) * 1e-9;
-  if (seconds > kQuietSeconds && !said_lost_ && !ended() && options_.note) {
+  if (seconds > kQuietSeconds && !noted_loss_ && !ended() && options_.note) {
     options_.note(
         StrCat("waiting for the chief at ", ToString(options_.host), ": ", why.message()));
-    said_lost_ = true;
+    noted_loss_ = true;
   }
   const bool hopeless = absl::IsUnauthenticated(why) || absl::IsFailedPrecondition(why);
   if (hopeless || seconds > options_.rendezvous_seconds) {

@@ -78,8 +78,8 @@ class Membership {
   void Run(const std::stop_token& stop);
   absl::Status Connect();
   absl::Status Converse();
-  void Take(const Message& message);
-  void Lost(const absl::Status& why);
+  void Handle(const Message& message);
+  void OnHostLost(const absl::Status& why);
   void Send(Message message);  // with mutex_ held
   bool ended() const { return over_ || !refused_.ok() || stopped(); }
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
@@ -96,10 +96,10 @@ class Membership {
   const std::unique_ptr<net::transport::Interrupt> stop_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<Message> unsaid_;
+  std::deque<Message> pending_;
   std::optional<membership::Join> join_;  // the request to join, until a view arrives
-  bool join_said_ = false;                // join_ was sent on this connection
-  bool attends_ = false;                  // is in no view (an evaluator): join_ stays set
+  bool join_sent_ = false;                // join_ was sent on this connection
+  bool watches_ = false;                  // an evaluator, which is in no view: join_ stays set
   bool trained_ = false, leaves_ = false;
   std::optional<View> view_;
   int64_t last_generation_ = 0;
@@ -109,7 +109,7 @@ class Membership {
   // Used by thread_ alone.
   std::unique_ptr<net::transport::Channel> channel_;
   int64_t lost_nanos_ = 0;
-  bool said_lost_ = false;
+  bool noted_loss_ = false;
   std::jthread thread_;
 };
 

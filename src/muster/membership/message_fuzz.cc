@@ -1,4 +1,4 @@
-// Parses any bytes as a message of membership: they are refused, or printing and parsing the
+// Parses any bytes as a membership message: either they are refused, or printing and parsing the
 // message again gives an equal one.
 #include <cstdint>
 #include <cstdlib>

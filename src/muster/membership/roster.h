@@ -27,13 +27,13 @@ namespace muster::membership {
 
 struct RosterSpec {
   std::vector<job::TaskId> tasks = {};  // all tasks that may join
-  // Settings that must be the same in all tasks, as the first of `tasks` has them; "": as the first
-  // task that joins has them.
+  // The settings that must be the same in all tasks, with the values of the first of `tasks`; "":
+  // the values of the first task that joins count.
   std::string agreement = {};
   int min_replicas = 0;             // this many suffice for a view; 0: all are needed
   double lease_seconds = 10;        // a member that is silent for longer is lost
   double settle_seconds = 3;        // how long a smaller view waits for missing workers
-  double rendezvous_seconds = 300;  // after that training fails and names the missing tasks
+  double rendezvous_seconds = 300;  // after this wait training fails and names the missing tasks
   // The first generation's number. A restarted host must begin with a higher number than any that
   // the previous host may have used, since all members that know of a generation may be lost.
   int64_t first_generation = 1;
@@ -60,26 +60,26 @@ class Roster {
   }
 
   std::vector<Outgoing> OnMessage(Connection from, const Message& message, double now);
-  // The connection is closed; `cause` says how.
+  // Called when a connection has closed; `cause` says how.
   std::vector<Outgoing> OnClosed(Connection from, std::string_view cause, double now);
   std::vector<Outgoing> OnTick(double now);
-  // The chief has written its last checkpoint. Evaluators are informed, also those that connect
-  // later. Other tasks are not informed yet, since a replacement of the chief may still need them.
+  // Called when the chief has written its last checkpoint. Evaluators are informed, also those that
+  // connect later. Other tasks are not, since a replacement of the chief may still need them.
   std::vector<Outgoing> OnTrained(double now);
-  // Call it after OnTrained: whether every evaluator has left. DEADLINE_EXCEEDED: one has been away
-  // for rendezvous_seconds.
+  // Call it after OnTrained: returns whether every evaluator has left. DEADLINE_EXCEEDED: one has
+  // been away for rendezvous_seconds.
   absl::StatusOr<bool> evaluated(double now) const;
-  // The chief reports that training is over: all members are informed, also those that connect
-  // later.
+  // Called when the chief reports that training is over. All members are informed, also those that
+  // connect later.
   std::vector<Outgoing> OnEnd(double now);
-  // For people: which tasks were refused since the last call, and what they were told.
+  // For people: which tasks were refused since the last call, and why.
   std::vector<std::string> ConsumeRefusals() { return std::exchange(refusals_, {}); }
   // The latest time at which OnTick must be called.
   double wake_at() const { return wake_at_; }
 
-  // The current view; none between two views.
+  // The current view; nullopt between two views.
   const std::optional<View>& view() const { return view_; }
-  // An error if training has ended with it, for example because of too few tasks in time.
+  // Not OK if training has failed, for example because tasks did not join in time.
   const absl::Status& status() const { return status_; }
   bool over() const { return over_; }
 
@@ -106,17 +106,18 @@ class Roster {
   void TryForm(double now);
   void NoticeSleep(double now);
   void ExpireSilent(double now);
-  void SayWaiting(double now);
+  void SendWaiting(double now);
   void GiveUp();
-  void SeekEvaluators(double now);
-  void End(absl::Status status);
-  void EndWell();
+  void UpdateAbsentEvaluators(double now);
+  void Fail(absl::Status status);
+  void EndTraining();
   Message Farewell() const;  // the last message to a member when over()
   bool Enough(double now) const;
   // Tasks that the next view waits for.
   std::vector<job::TaskId> Missing() const;
+  static std::string GetNames(const std::vector<job::TaskId>& tasks);
   Entries::iterator Find(Connection connection);
-  void Say(Connection to, Message message, bool close = false);
+  void Send(Connection to, Message message, bool close = false);
   std::vector<Outgoing> Flush(double now);
 
   const RosterSpec spec_;
@@ -128,23 +129,23 @@ class Roster {
   job::TaskId agreed_by_;
   std::set<job::TaskId> last_members_;          // of the last view
   std::set<job::TaskId> left_;                  // left permanently: needed only if they join again
-  std::map<job::TaskId, std::string> refused_;  // why tasks were refused that did not join since
-  std::vector<std::string> refusals_;           // not returned by ConsumeRefusals yet
+  std::map<job::TaskId, std::string> refused_;  // why a task was refused that has not joined since
+  std::vector<std::string> refusals_;           // for the next ConsumeRefusals
   Broken last_broken_;
   bool last_reported_ = false;  // last_broken_ is a member's report of a peer that may be alive
   // How often two tasks (with their incarnations) could not reach each other since the last step.
   using Link = std::pair<job::TaskId, job::TaskId>;
   std::map<std::tuple<Link, int64_t, int64_t>, int> broken_links_;
-  std::set<Link> cut_links_;  // one end was given up: its replacement has only one attempt
-  std::string said_waiting_;
+  std::set<Link> cut_links_;  // one member was given up: its replacement gets one attempt only
+  std::string sent_waiting_;
   int64_t last_step_ = -1;
   int views_without_step_ = 0;
-  double forming_since_ = -1;  // since when members wait for the next view; < 0: none waits
+  double forming_since_ = -1;  // since when members wait for the next view; < 0: none wait
   double wake_at_ = 0;
   double ran_at_ = 0;
   absl::Status status_;
   bool trained_ = false;
-  // Since when evaluators are away that did not leave permanently.
+  // Since when each absent evaluator, which has not left permanently, is away.
   std::map<job::TaskId, double> evaluators_away_;
   bool over_ = false;
   std::vector<Outgoing> out_;

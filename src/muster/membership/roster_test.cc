@@ -1,7 +1,10 @@
+// Roster: how views form and break, and which tasks are refused.
 #include "muster/membership/roster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "muster/membership/roster_test_support.h"
 
 namespace muster::membership {
 namespace {
@@ -13,68 +16,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr TaskId kChief = {TaskType::kChief, 0};
-constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
-constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
-constexpr TaskId kPs = {TaskType::kPs, 0};
-constexpr TaskId kEvaluator = {TaskType::kEvaluator, 0};
-
-// A roster, with all messages that it has sent to each connection.
-class RosterTest : public testing::Test {
- protected:
-  void Open(RosterSpec spec) { roster_.emplace(std::move(spec)); }
-  void OpenAll() { Open({.tasks = {kChief, kWorker0, kWorker1}}); }
-
-  void Take(std::vector<Roster::Outgoing> outgoing) {
-    for (Roster::Outgoing& each : outgoing) {
-      said_[each.to].push_back(std::move(each.message));
-      if (each.close) closed_.insert(each.to);
-    }
-  }
-  void Send(Roster::Connection from, const Message& message) {
-    Take(roster_->OnMessage(from, message, now_));
-  }
-  void SendJoin(Roster::Connection from, TaskId task, int64_t step = -1, int64_t incarnation = 1,
-                const std::string& agreement = "model 1") {
-    Send(from, {.join = Join{.member = {.id = {task, incarnation}, .address = "a", .step = step},
-                             .last_generation = last_generation_,
-                             .agreement = agreement}});
-  }
-  void Close(Roster::Connection from) {
-    Take(roster_->OnClosed(from, "closed its connection", now_));
-  }
-  void Wait(double seconds) {
-    for (double end = now_ + seconds; now_ < end;) {
-      now_ = std::min(end, roster_->wake_at());
-      Take(roster_->OnTick(now_));
-    }
-  }
-  void Beat(Roster::Connection from) { Send(from, {}); }
-  Message Last(Roster::Connection to) { return said_[to].empty() ? Message() : said_[to].back(); }
-  // Makes a view of chief, worker-0 and worker-1 on connections 1, 2 and 3, and forgets the
-  // messages so far.
-  void Begin() {
-    OpenAll();
-    SendJoin(1, kChief, 0);
-    SendJoin(2, kWorker0);
-    SendJoin(3, kWorker1);
-    ASSERT_TRUE(roster_->view());
-    said_.clear();
-  }
-
-  std::optional<Roster> roster_;
-  std::map<Roster::Connection, std::vector<Message>> said_;
-  std::set<Roster::Connection> closed_;
-  double now_ = 100;
-  int64_t last_generation_ = 0;
-};
-
 TEST_F(RosterTest, AViewFormsWhenAllHaveJoined) {
   OpenAll();
   SendJoin(3, kWorker1);
   SendJoin(1, kChief, 40);
   EXPECT_FALSE(roster_->view());
-  EXPECT_THAT(said_, IsEmpty());
+  EXPECT_THAT(sent_, IsEmpty());
   SendJoin(2, kWorker0);
   ASSERT_TRUE(roster_->view());
   for (Roster::Connection each : {1, 2, 3}) {
@@ -89,28 +36,28 @@ TEST_F(RosterTest, AViewFormsWhenAllHaveJoined) {
 }
 
 // docs/scale.md has this number: of n members, each sends one message and gets one.
-TEST_F(RosterTest, AJoinIsTwoMessagesAMember) {
+TEST_F(RosterTest, AJoinTakesTwoMessagesPerMember) {
   for (const int n : {2, 8, 32, 100}) {
     RosterSpec spec;
     for (int i = 0; i < n; ++i) {
       spec.tasks.push_back(i == 0 ? kChief : TaskId{TaskType::kWorker, i - 1});
     }
     Open(spec);
-    said_.clear();
+    sent_.clear();
     for (int i = 0; i < n; ++i) {
-      EXPECT_THAT(said_, IsEmpty()) << "a view is sent when all have joined";
+      EXPECT_THAT(sent_, IsEmpty()) << "a view is sent when all have joined";
       SendJoin(static_cast<Roster::Connection>(i + 1), spec.tasks[static_cast<size_t>(i)],
                i == 0 ? 0 : -1);
     }
-    ASSERT_EQ(std::ssize(said_), n);
-    for (const auto& [to, messages] : said_) {
+    ASSERT_EQ(std::ssize(sent_), n);
+    for (const auto& [to, messages] : sent_) {
       ASSERT_EQ(messages.size(), 1u) << "connection " << to;
       EXPECT_EQ(std::ssize(messages[0].view.value().members), n);
     }
   }
 }
 
-TEST_F(RosterTest, ParameterServersComeAfterReplicasAndAreNeeded) {
+TEST_F(RosterTest, ParameterServersComeAfterReplicasAndAreRequired) {
   Open({.tasks = {kPs, kChief, kWorker0}});
   SendJoin(1, kChief, 0);
   SendJoin(2, kWorker0);
@@ -121,10 +68,10 @@ TEST_F(RosterTest, ParameterServersComeAfterReplicasAndAreNeeded) {
   EXPECT_EQ(roster_->view()->GetRank(kPs), 2);
 }
 
-TEST_F(RosterTest, AnEvaluatorOnlyLooksOn) {
+TEST_F(RosterTest, AnEvaluatorIsInNoViewAndBreaksNone) {
   Open({.tasks = {kChief, kEvaluator}});
   SendJoin(1, kChief, 0);
-  ASSERT_TRUE(roster_->view()) << "nobody waits for an evaluator";
+  ASSERT_TRUE(roster_->view()) << "a view does not wait for an evaluator";
   SendJoin(2, kEvaluator);
   ASSERT_TRUE(Last(2).view);
   EXPECT_EQ(Last(2).view->GetRank(kEvaluator), -1);
@@ -132,7 +79,7 @@ TEST_F(RosterTest, AnEvaluatorOnlyLooksOn) {
   EXPECT_TRUE(roster_->view());
 }
 
-TEST_F(RosterTest, ALostMemberBreaksTheGenerationForAllWithItsName) {
+TEST_F(RosterTest, ALostMemberIsNamedToAllOthers) {
   Begin();
   Close(3);
   for (Roster::Connection each : {1, 2}) {
@@ -152,7 +99,7 @@ TEST_F(RosterTest, ALostMemberBreaksTheGenerationForAllWithItsName) {
   EXPECT_EQ(roster_->view()->source(), 1) << "worker-0 is a step ahead";
 }
 
-TEST_F(RosterTest, SilenceForALeaseIsDeath) {
+TEST_F(RosterTest, AMemberThatIsSilentForALeaseIsLost) {
   Begin();
   Wait(9);
   Beat(1);
@@ -161,11 +108,11 @@ TEST_F(RosterTest, SilenceForALeaseIsDeath) {
   ASSERT_TRUE(Last(1).broken);
   EXPECT_EQ(Last(1).broken->culprit.task, kWorker0);
   EXPECT_THAT(Last(1).broken->cause, HasSubstr("silent for 10 s"));
-  EXPECT_TRUE(closed_.contains(2)) << "the sleeper finds its connection closed when it wakes";
+  EXPECT_TRUE(closed_.contains(2)) << "the silent member finds its connection closed when it wakes";
   EXPECT_EQ(closed_.size(), 1U);
 }
 
-TEST_F(RosterTest, AnotherIncarnationFencesTheOneBefore) {
+TEST_F(RosterTest, ANewIncarnationFencesTheEarlierOne) {
   Begin();
   SendJoin(4, kWorker1, -1, 2);
   ASSERT_TRUE(Last(1).broken);
@@ -177,7 +124,7 @@ TEST_F(RosterTest, AnotherIncarnationFencesTheOneBefore) {
   EXPECT_TRUE(closed_.contains(5));
 }
 
-TEST_F(RosterTest, AReportOfAMemberBreaksItsGenerationOnly) {
+TEST_F(RosterTest, AReportBreaksOnlyTheGenerationThatItNames) {
   Begin();
   Send(2, {.failure = Broken{.generation = 0, .culprit = {kWorker1, 1}, .cause = "late news"}});
   EXPECT_TRUE(roster_->view());
@@ -185,23 +132,23 @@ TEST_F(RosterTest, AReportOfAMemberBreaksItsGenerationOnly) {
   ASSERT_TRUE(Last(1).broken);
   EXPECT_THAT(Last(1).broken->cause, AllOf(HasSubstr("closed"), HasSubstr("seen by worker-0")));
   EXPECT_EQ(Last(1).broken->culprit.task, kWorker1);
-  // The reported member is well: it joins again like the others.
+  // The reported member is alive: it joins again like the others.
   SendJoin(1, kChief, 1);
   SendJoin(2, kWorker0, 1);
   SendJoin(3, kWorker1, 1);
   EXPECT_TRUE(roster_->view());
 }
 
-TEST_F(RosterTest, AHostThatSleptPastTheLeaseEndsItsGeneration) {
+TEST_F(RosterTest, AHostThatSleptPastTheLeaseBreaksItsGeneration) {
   Begin();
   now_ += 11;  // its members have given it up, even if their connections have not closed
   Send(1, {});
   EXPECT_FALSE(roster_->view());
-  ASSERT_EQ(said_[2].size(), 1);
-  EXPECT_THAT(said_[2][0].broken->cause, HasSubstr("did not run for 11 s"));
+  ASSERT_EQ(sent_[2].size(), 1);
+  EXPECT_THAT(sent_[2][0].broken->cause, HasSubstr("did not run for 11 s"));
 }
 
-TEST_F(RosterTest, AHostThatWasStartedAgainContinuesWithLaterGenerations) {
+TEST_F(RosterTest, ARestartedHostContinuesWithLaterGenerations) {
   OpenAll();
   SendJoin(1, kChief, 100, 2);  // the step of its checkpoint
   last_generation_ = 6;
@@ -209,10 +156,10 @@ TEST_F(RosterTest, AHostThatWasStartedAgainContinuesWithLaterGenerations) {
   SendJoin(3, kWorker1, 136);
   ASSERT_TRUE(roster_->view());
   EXPECT_EQ(roster_->view()->generation, 7);
-  EXPECT_EQ(roster_->view()->source(), 1) << "survivors know more than the checkpoint";
+  EXPECT_EQ(roster_->view()->source(), 1) << "the surviving member is ahead of the checkpoint";
 }
 
-TEST_F(RosterTest, FewerThanAllBeginAfterAWhileWhereThatIsAllowed) {
+TEST_F(RosterTest, ASmallerViewFormsAfterTheSettleTime) {
   Open({.tasks = {kChief, kWorker0, kWorker1}, .min_replicas = 2});
   SendJoin(1, kChief, 0);
   SendJoin(2, kWorker0);
@@ -230,7 +177,7 @@ TEST_F(RosterTest, FewerThanAllBeginAfterAWhileWhereThatIsAllowed) {
   SendJoin(1, kChief, 5);
   SendJoin(2, kWorker0, 5);
   EXPECT_EQ(roster_->view()->replicas, 3);
-  // The third member leaves for good: no view waits for it.
+  // The third member leaves permanently: no view waits for it.
   Send(3, {.leave = true});
   EXPECT_TRUE(Last(3).leave);
   ASSERT_TRUE(Last(1).broken);
@@ -245,13 +192,13 @@ TEST_F(RosterTest, FewerThanAllBeginAfterAWhileWhereThatIsAllowed) {
   EXPECT_FALSE(roster_->view());
 }
 
-TEST_F(RosterTest, WhoWasNotInTheLastViewIsNotWaitedFor) {
+TEST_F(RosterTest, AViewDoesNotWaitForTasksThatTheLastViewLacked) {
   Open({.tasks = {kChief, kWorker0, kWorker1}, .min_replicas = 1});
   SendJoin(1, kChief, 0);
   Wait(3.5);
   ASSERT_TRUE(roster_->view());
   EXPECT_EQ(roster_->view()->replicas, 1);
-  // One worker joins: connected members are waited for, the other worker is not.
+  // One worker joins: the view waits for connected members, but not for the other worker.
   SendJoin(2, kWorker0);
   EXPECT_FALSE(roster_->view());
   SendJoin(1, kChief, 5);
@@ -267,7 +214,7 @@ TEST_F(RosterTest, WhoWasNotInTheLastViewIsNotWaitedFor) {
   EXPECT_EQ(roster_->view()->replicas, 1);
 }
 
-TEST_F(RosterTest, TooLongAWaitEndsTrainingAndNamesWhoIsMissing) {
+TEST_F(RosterTest, TheRendezvousTimeoutEndsTrainingAndNamesTheMissingTasks) {
   OpenAll();
   SendJoin(1, kChief, 0);
   SendJoin(2, kWorker0);
@@ -280,13 +227,13 @@ TEST_F(RosterTest, TooLongAWaitEndsTrainingAndNamesWhoIsMissing) {
     Beat(2);
   }
   EXPECT_EQ(roster_->status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(said_[1][1].refused, AllOf(HasSubstr("300 s"), HasSubstr("worker-1")));
+  EXPECT_THAT(sent_[1][1].refused, AllOf(HasSubstr("300 s"), HasSubstr("worker-1")));
   SendJoin(4, kWorker1);
-  EXPECT_THAT(Last(4).refused, HasSubstr("300 s")) << "who comes too late does not succeed";
+  EXPECT_THAT(Last(4).refused, HasSubstr("300 s")) << "a late task does not succeed";
   EXPECT_FALSE(Last(4).leave);
 }
 
-TEST_F(RosterTest, DifferentModelsAreRefusedWithBothNamed) {
+TEST_F(RosterTest, ADifferentModelIsRefusedAndBothTasksAreNamed) {
   OpenAll();
   SendJoin(1, kChief, 0);
   SendJoin(2, kWorker0, -1, 1, "model 2");
@@ -296,7 +243,7 @@ TEST_F(RosterTest, DifferentModelsAreRefusedWithBothNamed) {
   EXPECT_THAT(Last(9).refused, AllOf(HasSubstr("no worker-7"), HasSubstr("worker-1")));
 }
 
-TEST_F(RosterTest, ADifferenceIsNamedAtBothEndsAndWhenTimeIsUp) {
+TEST_F(RosterTest, ADifferenceIsReportedByBothTasksAndAtTheTimeout) {
   Open({.tasks = {kChief, kWorker0}, .agreement = "epochs=5; seed=1; data=4 files"});
   SendJoin(1, kChief, 0, 1, "epochs=5; seed=1; data=4 files");
   for (const Roster::Connection each : {2, 3}) {
@@ -314,7 +261,7 @@ TEST_F(RosterTest, ADifferenceIsNamedAtBothEndsAndWhenTimeIsUp) {
               AllOf(HasSubstr("waited 300 s for worker-0"), HasSubstr("has [epochs 1]")));
 }
 
-TEST_F(RosterTest, WhatATaskCannotKnowIsNoDifference) {
+TEST_F(RosterTest, UnknownSettingsAreNoDifference) {
   Open({.tasks = {kChief, kWorker0, kEvaluator}, .agreement = "replicas=2; data=4 files"});
   SendJoin(1, kChief, 0, 1, "replicas=2; data=4 files");
   SendJoin(5, kEvaluator, -1, 1, "replicas=?; data=?");
@@ -331,10 +278,10 @@ TEST_F(RosterTest, TheChiefEndsTrainingForAll) {
   for (Roster::Connection each : {1, 2, 3}) EXPECT_TRUE(Last(each).leave);
   EXPECT_THAT(closed_, ElementsAre(1, 2, 3));
   SendJoin(4, kWorker1, -1, 2);
-  EXPECT_TRUE(Last(4).leave) << "who comes too late is told";
+  EXPECT_TRUE(Last(4).leave) << "a late task is told that training is over";
 }
 
-TEST_F(RosterTest, GenerationsThatNeverStepEnd) {
+TEST_F(RosterTest, TrainingEndsAfterGenerationsWithoutAStep) {
   Begin();
   for (int i = 0; i < 5; ++i) {
     ASSERT_FALSE(roster_->over()) << i;
@@ -348,156 +295,6 @@ TEST_F(RosterTest, GenerationsThatNeverStepEnd) {
   EXPECT_TRUE(roster_->over());
   EXPECT_THAT(roster_->status().message(),
               AllOf(HasSubstr("worker-1"), HasSubstr("cannot be reached")));
-}
-
-// The network between two workers is cut, but the chief hears both.
-class CutLinkTest : public RosterTest {
- protected:
-  // Forms a view, then worker-1's report that it cannot reach worker-0 arrives.
-  void MissEachOther(int64_t incarnation = 1) {
-    SendJoin(3, kWorker1, 5, incarnation);
-    SendJoin(1, kChief, 5);
-    SendJoin(2, kWorker0, 5);
-    ASSERT_TRUE(roster_->view());
-    last_generation_ = roster_->view()->generation;
-    // The chief reports it for worker-1.
-    Send(1, {.failure = Broken{.generation = last_generation_,
-                               .culprit = {kWorker0, 1},
-                               .cause = "neither data nor keep-alives came",
-                               .seen_by = MemberId{kWorker1, incarnation}}});
-    EXPECT_FALSE(roster_->view());
-  }
-};
-
-TEST_F(CutLinkTest, OneSideIsGivenUpByNameWhereTheOthersAreEnough) {
-  Open({.tasks = {kChief, kWorker0, kWorker1}, .min_replicas = 2});
-  MissEachOther();
-  EXPECT_EQ(Last(3).refused, "") << "it may have been a moment";
-  MissEachOther();
-  EXPECT_THAT(Last(3).refused, AllOf(HasSubstr("worker-1"), HasSubstr("cannot reach worker-0"),
-                                     HasSubstr("given up")));
-  EXPECT_TRUE(closed_.contains(3));
-  ASSERT_TRUE(Last(1).broken);
-  EXPECT_EQ(Last(1).broken->culprit.task, kWorker1);
-  SendJoin(1, kChief, 5);
-  SendJoin(2, kWorker0, 5);
-  ASSERT_TRUE(roster_->view()) << "nobody waits for it";
-  EXPECT_EQ(roster_->view()->replicas, 2);
-  // The replacement of worker-1 has only one attempt.
-  MissEachOther(/*incarnation=*/2);
-  EXPECT_THAT(Last(3).refused, HasSubstr("given up"));
-}
-
-TEST_F(CutLinkTest, WhereAllAreNeededTheEndNamesBoth) {
-  OpenAll();
-  for (int i = 0; i < 10 && roster_->status().ok(); ++i) {
-    SendJoin(1, kChief, 5);
-    SendJoin(2, kWorker0, 5);
-    SendJoin(3, kWorker1, 5);
-    if (!roster_->view()) break;
-    last_generation_ = roster_->view()->generation;
-    Broken failure = {.generation = last_generation_, .culprit = {kWorker0, 1}, .cause = "gone"};
-    // The report may come from worker-1 itself, or from another that heard of it.
-    const bool by_chief = i % 2 == 0;
-    if (by_chief) failure.seen_by = MemberId{kWorker1, 1};
-    Send(by_chief ? 1 : 3, {.failure = failure});
-  }
-  EXPECT_THAT(ToStd(roster_->status().message()),
-              AllOf(HasSubstr("worker-0"), HasSubstr("seen by worker-1")));
-}
-
-TEST_F(RosterTest, WhoWasToldToEndIsReplacedWhereAllAreNeeded) {
-  Begin();
-  Send(3, {.away = true});
-  EXPECT_TRUE(closed_.contains(3));
-  ASSERT_TRUE(Last(1).broken);
-  EXPECT_EQ(Last(1).broken->culprit.task, kWorker1);
-  EXPECT_THAT(Last(1).broken->cause, HasSubstr("SIGTERM"));
-  SendJoin(1, kChief, 5);
-  SendJoin(2, kWorker0, 5);
-  EXPECT_FALSE(roster_->view()) << "all are needed";
-  SendJoin(4, kWorker1, -1, 2);
-  EXPECT_TRUE(roster_->view());
-  EXPECT_FALSE(Last(1).leave) << "training continues";
-}
-
-TEST_F(RosterTest, WhoWasToldToEndIsNotWaitedForWhereFewerAreEnough) {
-  Open({.tasks = {kChief, kWorker0, kWorker1}, .min_replicas = 2});
-  SendJoin(1, kChief, 0);
-  SendJoin(2, kWorker0);
-  SendJoin(3, kWorker1);
-  ASSERT_TRUE(roster_->view());
-  Send(3, {.away = true});
-  EXPECT_FALSE(roster_->view());
-  SendJoin(1, kChief, 5);
-  SendJoin(2, kWorker0, 5);
-  ASSERT_TRUE(roster_->view()) << "no time has passed";
-  EXPECT_EQ(roster_->view()->replicas, 2);
-  SendJoin(4, kWorker1, -1, 2);
-  EXPECT_FALSE(roster_->view()) << "it comes back as any other";
-}
-
-// A roster whose chief has written its last checkpoint.
-class TrainedRosterTest : public RosterTest {
- protected:
-  void SetUp() override {
-    Open({.tasks = {kChief, kWorker0, kEvaluator}, .rendezvous_seconds = 50});
-    SendJoin(1, kChief, 0);
-    SendJoin(2, kWorker0);
-    SendJoin(3, kEvaluator);
-    ASSERT_TRUE(roster_->view());
-    Take(roster_->OnTrained(now_));
-  }
-  void WaitWithAllBut(Roster::Connection silent, double seconds) {
-    for (const double end = now_ + seconds; now_ < end;) {
-      for (const Roster::Connection each : {1, 2, 3}) {
-        if (each != silent) Beat(each);
-      }
-      Wait(1);
-    }
-  }
-};
-
-TEST_F(TrainedRosterTest, TheEvaluatorIsToldAndTheOthersWaitForIt) {
-  EXPECT_TRUE(Last(3).trained);
-  EXPECT_FALSE(Last(1).trained || Last(1).leave);
-  EXPECT_FALSE(Last(2).trained || Last(2).leave);
-  WaitWithAllBut(0, 1000);
-  EXPECT_EQ(*roster_->evaluated(now_), false) << "it may take its time";
-  Send(3, {.leave = true});
-  EXPECT_TRUE(Last(3).leave);
-  EXPECT_EQ(*roster_->evaluated(now_), true);
-  EXPECT_TRUE(roster_->view()) << "the next host may need the others";
-  Take(roster_->OnEnd(now_));
-  EXPECT_TRUE(Last(2).leave);
-}
-
-TEST_F(TrainedRosterTest, AnEvaluatorThatIsStartedAgainIsToldToo) {
-  Close(3);
-  WaitWithAllBut(3, 40);
-  EXPECT_EQ(*roster_->evaluated(now_), false);
-  SendJoin(4, kEvaluator, -1, 2);
-  EXPECT_TRUE(Last(4).trained);
-  Send(4, {.leave = true});
-  EXPECT_EQ(*roster_->evaluated(now_), true);
-}
-
-TEST_F(TrainedRosterTest, AnEvaluatorThatStaysAwayIsNamed) {
-  Close(3);
-  WaitWithAllBut(3, 51);
-  const auto evaluated = roster_->evaluated(now_);
-  EXPECT_EQ(evaluated.status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(ToStd(evaluated.status().message()),
-              AllOf(HasSubstr("evaluator-0"), HasSubstr("muster evaluate")));
-  EXPECT_TRUE(roster_->status().ok());
-}
-
-TEST_F(TrainedRosterTest, NobodyIsGivenUpForWantOfAView) {
-  Close(2);  // no replacement is needed: training is complete
-  WaitWithAllBut(2, 100);
-  EXPECT_TRUE(roster_->status().ok()) << roster_->status();
-  Send(3, {.leave = true});
-  EXPECT_EQ(*roster_->evaluated(now_), true);
 }
 
 }  // namespace

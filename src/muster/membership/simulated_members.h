@@ -1,11 +1,11 @@
 // Members that train with the production Roster on a virtual clock and network. A history is made
 // from a seed: members die at any message, with closed connections or silently (as if the machine
 // vanished); any member may get SIGTERM; members restart, lose connections, cannot reach each other
-// for a while, sleep past the lease, with and without a replacement; the chief, which hosts the
-// roster, dies; and some tasks never come back. A step is a hash of the parts of all ranks, as in
-// train/allreduce/replicated_step.h: a member that has all parts of its own generation applies the
-// step; other members take over the state of the most advanced one. These invariants are checked
-// during a history and at its end:
+// for a while, or sleep past the lease, with and without a replacement; the chief, which hosts the
+// roster, dies; and some tasks never come back. A step is a hash of the parts of all ranks: as in
+// train/allreduce/replicated_step.h, a member that has all parts of its generation applies the
+// step, and other members take over the state of the most advanced one. These invariants are
+// checked during a history and at its end:
 //
 //   generations grow
 //                 a view's number is higher than that of every earlier view, by any host
@@ -45,11 +45,12 @@ class SimulatedMembers : SimulatedWorld {
   std::string Run() {
     for (int task = 0; task < tasks_; ++task) Begin(task, time_.Uniform(0, 3));
     while (violation_.empty() && !Ended()) {
-      if (time_.empty() || time_.now() > kLongest) return "ends: a history does not";
+      if (time_.empty() || time_.now() > kLongest) return "ends: the history does not end";
       time_.RunNext();
       if (faults_.contains(++events_)) MakeFault();
     }
-    if (violation_.empty() && !failed_ && saved_.step != kSteps) Violated("state: the end is lost");
+    if (violation_.empty() && !failed_ && saved_.step != kSteps)
+      Violated("state: the final state is lost");
     return violation_;
   }
 
@@ -80,7 +81,7 @@ class SimulatedMembers : SimulatedWorld {
                 [this, connection] { Closed(connection, "closed its connection"); });
     for (const ProcessPtr& each : processes_) {
       if (each->view)
-        time_.After(time_.Delay(), each, [this, each, process] { Miss(each, *process); });
+        time_.After(time_.Delay(), each, [this, each, process] { OnPeerLost(each, *process); });
     }
   }
   void Restart(int task) {
@@ -112,7 +113,7 @@ class SimulatedMembers : SimulatedWorld {
       case 6:
         LoseLink(process);
         break;
-      default:  // the process sleeps, is given up, and wakes up beside its replacement
+      default:  // the process sleeps, counts as lost, and wakes up beside its replacement
         process->asleep_until = time_.now() + time_.Uniform(1, 40);
         Restart(task);
     }
@@ -143,14 +144,14 @@ class SimulatedMembers : SimulatedWorld {
     const auto peer = static_cast<int>(time_.Below(static_cast<uint64_t>(tasks_)));
     const ProcessPtr other = current_[peer];
     if (other == nullptr || other == process) return;
-    time_.After(time_.Delay(), process, [this, process, other] { Miss(process, *other); });
-    time_.After(time_.Delay(), other, [this, process, other] { Miss(other, *process); });
+    time_.After(time_.Delay(), process, [this, process, other] { OnPeerLost(process, *other); });
+    time_.After(time_.Delay(), other, [this, process, other] { OnPeerLost(other, *process); });
   }
 
   void Stall(const ProcessPtr& process, const ProcessPtr& peer) {
     if (!process->view) return;
     time_.After(kStall, process, [this, process, peer, generation = process->view->generation] {
-      if (process->view && process->view->generation == generation) Miss(process, *peer);
+      if (process->view && process->view->generation == generation) OnPeerLost(process, *peer);
     });
   }
 
@@ -206,7 +207,7 @@ class SimulatedMembers : SimulatedWorld {
       const double at = time_.Arrival(each.to * 2);
       time_.At(at, process, [this, process, each] {
         if (process->connection != each.to) return;
-        Take(process, each.message);
+        Handle(process, each.message);
         if (each.close && !process->done) Lost(process);
       });
       if (!each.close) continue;
@@ -265,11 +266,11 @@ class SimulatedMembers : SimulatedWorld {
     process->said = false;
     if (process->connection != 0) SendJoin(process);
   }
-  void Take(const ProcessPtr& process, const Message& message) {
+  void Handle(const ProcessPtr& process, const Message& message) {
     if (process->done) return;
     if (message.leave) {
       process->done = true;
-      if (!chief_ended_) Violated("truth: told that training is over, which it is not");
+      if (!chief_ended_) Violated("truth: a member was told that training is over before it was");
     }
     if (!message.refused.empty()) process->done = true;
     if (message.view && process->joining && process->said) Enter(process, *message.view);
@@ -279,7 +280,7 @@ class SimulatedMembers : SimulatedWorld {
     }
   }
   // The member cannot reach a peer of its generation.
-  void Miss(const ProcessPtr& process, const Process& peer) {
+  void OnPeerLost(const ProcessPtr& process, const Process& peer) {
     if (!process->view) return;
     const MemberId id = {GetId(peer.task), peer.incarnation};
     const auto& members = process->view->members;
@@ -294,13 +295,13 @@ class SimulatedMembers : SimulatedWorld {
   // Training (train/allreduce/replicated_step.cc).
   void Enter(const ProcessPtr& process, const View& view) {
     if (view.generation <= process->last_generation)
-      Violated("generations grow: a member goes back");
+      Violated("generations grow: a member joined an older one");
     process->last_generation = view.generation;
     process->view = view;
     process->joining = false;
     process->parts.erase(process->parts.begin(), process->parts.lower_bound(view.generation));
     const Member& source = view.members[static_cast<size_t>(view.source())];
-    if (source.step < 0) Violated("state: nobody has one");
+    if (source.step < 0) Violated("state: no member of the view has one");
     if (source.id.task == GetId(process->task)) GiveState(process);
     if (process->state.step >= source.step) return Continue(process);
     AdoptState(process);
@@ -348,7 +349,7 @@ class SimulatedMembers : SimulatedWorld {
     const uint64_t part = SimulatedTraining::GetPart(process->state, rank);
     for (const Member& each : view.members) {
       Send(process, each, [this, key, part, generation = view.generation](const ProcessPtr& to) {
-        to->parts[tamper_.takes_any_generations_parts ? 0 : generation][key] = part;
+        to->parts[tamper_.accepts_parts_of_any_generation ? 0 : generation][key] = part;
         Apply(to);
       });
     }
@@ -357,7 +358,7 @@ class SimulatedMembers : SimulatedWorld {
     if (!process->view) return;
     State& state = process->state;
     const auto& parts =
-        process->parts[tamper_.takes_any_generations_parts ? 0 : process->view->generation];
+        process->parts[tamper_.accepts_parts_of_any_generation ? 0 : process->view->generation];
     uint64_t hash = state.hash;
     for (int rank = 0; rank < process->view->replicas; ++rank) {
       const auto part = parts.find({state.step, rank});

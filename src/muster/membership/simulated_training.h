@@ -1,6 +1,6 @@
-// What simulated members train: a step's result depends on the state before it and on every rank's
-// part, so that a member that uses a wrong part, or another rank's, is detected. For tests of this
-// layer only.
+// The training of simulated members: a step's result depends on the state before it and every
+// rank's part, so that a member that uses a wrong part, or another rank's, is detected. For tests
+// of this layer only.
 #pragma once
 
 #include <cstddef>

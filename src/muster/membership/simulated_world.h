@@ -21,12 +21,12 @@
 
 namespace muster::membership {
 
-// Bugs that are planted around the Roster, or in what members do.
+// The bugs that a history plants around the Roster, or in what members do.
 struct Tamper {
   std::function<void(RosterSpec*)> spec = {};
   std::function<void(Message*)> in = {};
   std::function<void(std::vector<Roster::Outgoing>*)> out = {};
-  bool takes_any_generations_parts = false;
+  bool accepts_parts_of_any_generation = false;
   bool never_ticks = false;
 };
 
@@ -45,7 +45,7 @@ class SimulatedWorld : protected SimulatedHistory {
     bool joining = true, said = false;
     bool finishing = false;  // the chief has all steps
     std::optional<View> view = {};
-    // What peers sent, by generation, also of generations that this process does not know yet.
+    // States and parts that peers sent, by generation; some may be newer than this process knows.
     std::map<int64_t, State> given = {};
     std::map<int64_t, std::map<std::pair<int64_t, int>, uint64_t>> parts = {};
   };
@@ -69,7 +69,7 @@ class SimulatedWorld : protected SimulatedHistory {
     if (time_.Below(10) == 0) {
       lost_for_good_ = static_cast<int>(time_.Below(static_cast<uint64_t>(tasks_)));
     }
-    // The wait for a lost task takes many events.
+    // Waiting for a lost task takes many events.
     const uint64_t range = lost_for_good_ > 0 ? 1200 : 300;
     for (uint64_t n = time_.Below(9); n > 0; --n) {
       faults_.insert(static_cast<int>(time_.Below(range)));
@@ -100,9 +100,9 @@ class SimulatedWorld : protected SimulatedHistory {
     const auto known = views_.find(view.generation);
     if (known != views_.end()) {
       if (known->second.first != host_->incarnation)
-        Violated("generations grow: one was given again");
+        Violated("generations grow: a number was used twice");
       if (!(known->second.second == view))
-        Violated(StrCat("one view: ", view.generation, " has two"));
+        Violated(StrCat("one view: generation ", view.generation, " has two"));
       return;
     }
     if (!views_.empty() && view.generation <= views_.rbegin()->first) {
@@ -117,7 +117,8 @@ class SimulatedWorld : protected SimulatedHistory {
   }
   void Failed(const std::string& why) {
     failed_ = true;
-    if (lost_for_good_ < 0) return Violated(StrCat("named: it failed though all came: ", why));
+    if (lost_for_good_ < 0)
+      return Violated(StrCat("named: training failed although no task was lost for good: ", why));
     if (why.find(job::TaskName(GetId(lost_for_good_))) == why.npos) {
       Violated(StrCat("named: ", why));
     }

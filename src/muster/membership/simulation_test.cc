@@ -33,7 +33,7 @@ void ForgetsTheLastGeneration(Message* message) {
   if (message->join) message->join->last_generation = 0;
 }
 
-// The roster sees the same incarnation of every task; the true one is sent as the address.
+// Shows the roster incarnation 1 of every task; the address carries the true one.
 void HidesIncarnations(Message* message) {
   if (!message->join) return;
   Member& member = message->join->member;
@@ -50,7 +50,7 @@ void ShowsIncarnations(Outgoing* outgoing) {
   }
 }
 
-void TakesAllForEquallyFar(Outgoing* outgoing) {
+void ReportsTheSameStepForAll(Outgoing* outgoing) {
   for (auto& each : *outgoing) {
     if (!each.message.view) continue;
     View& view = *each.message.view;
@@ -59,7 +59,7 @@ void TakesAllForEquallyFar(Outgoing* outgoing) {
   }
 }
 
-void GivesEachAnOrderOfItsOwn(Outgoing* outgoing) {
+void SendsMembersInDifferentOrders(Outgoing* outgoing) {
   for (auto& each : *outgoing) {
     if (each.message.view && each.to % 2 == 0) {
       std::swap(each.message.view->members.front(), each.message.view->members.back());
@@ -67,13 +67,13 @@ void GivesEachAnOrderOfItsOwn(Outgoing* outgoing) {
   }
 }
 
-void KeepsABreakToItself(Outgoing* outgoing) {
+void DropsBreaks(Outgoing* outgoing) {
   for (auto& each : *outgoing) {
     if (!each.close) each.message.broken.reset();
   }
 }
 
-void SaysOnlyThatItFailed(Outgoing* outgoing) {
+void ReportsFailureAsSuccess(Outgoing* outgoing) {
   for (auto& each : *outgoing) {
     if (each.message.refused.empty()) continue;
     each.message.refused.clear();
@@ -91,11 +91,11 @@ TEST(Simulation, EachPlantedBugIsCaught) {
       Bug("continues without all, twice", "one content", {.spec = ContinuesWithoutAll}),
       Bug("gives up soon", "named", {.spec = GivesUpSoon}),
       Bug("ignores incarnations", "newest", {.in = HidesIncarnations, .out = ShowsIncarnations}),
-      Bug("takes all for equally far", "ends", {.out = TakesAllForEquallyFar}),
-      Bug("gives each an order of its own", "one view", {.out = GivesEachAnOrderOfItsOwn}),
-      Bug("keeps a break to itself", "named", {.out = KeepsABreakToItself}),
-      Bug("takes a failure for the end", "truth", {.out = SaysOnlyThatItFailed}),
-      Bug("sees no silence", "ends", {.never_ticks = true}),
+      Bug("reports the same step for all", "ends", {.out = ReportsTheSameStepForAll}),
+      Bug("sends members in different orders", "one view", {.out = SendsMembersInDifferentOrders}),
+      Bug("does not report breaks", "named", {.out = DropsBreaks}),
+      Bug("reports a failure as a success", "truth", {.out = ReportsFailureAsSuccess}),
+      Bug("does not notice silence", "ends", {.never_ticks = true}),
   };
   ExpectBugsAreCaught(
       bugs, 2000,

@@ -68,9 +68,9 @@ Broken ParseBroken(const Json& json, JsonFields* outer) {
   if (fields.Has("seen_by")) {
     JsonFields seer(fields.Object("seen_by"), StrCat(fields.where(), ": seen_by"));
     broken.seen_by = ParseId(seer);
-    fields.Take(seer.status());
+    fields.Update(seer.status());
   }
-  outer->Take(fields.status());
+  outer->Update(fields.status());
   return broken;
 }
 
@@ -79,7 +79,7 @@ Join ParseJoin(const Json& json, JsonFields* outer) {
   Join join = {.member = ParseMember(fields),
                .last_generation = fields.Int("last_epoch", 0, 0, kMax - 1),
                .agreement = BoundedText(fields, "agreement")};
-  outer->Take(fields.status());
+  outer->Update(fields.status());
   return join;
 }
 
@@ -93,12 +93,12 @@ View ParseView(const Json& json, JsonFields* outer) {
     for (const Json& each : members) {
       JsonFields member(each, StrCat(fields.where(), ": member"));
       view.members.push_back(ParseMember(member));
-      fields.Take(member.status());
+      fields.Update(member.status());
     }
   }
   view.replicas =
       static_cast<int>(fields.Int("replicas", 0, 0, static_cast<int64_t>(view.members.size())));
-  outer->Take(fields.status());
+  outer->Update(fields.status());
   return view;
 }
 

@@ -34,9 +34,9 @@ std::string Describe(const MemberId& id);  // "worker-1", "worker-1 (incarnation
 
 // Identifies a member's state: members with equal StateIds have the same bytes. An equal step alone
 // does not suffice: the others may have done that step without the member. Of two states, the
-// greater is taken over.
+// greater one is taken over.
 struct StateId {
-  int64_t step = -1;  // steps in it: weights, slots and positions; -1: it has none
+  int64_t step = -1;  // the global step of weights, slots and positions; -1: there is no state
   // The last generation in which all members had the same state before they continued; 0: the state
   // is that of a checkpoint, or a new one.
   int64_t generation = 0;
@@ -55,12 +55,12 @@ struct Member {
   StateId state() const { return {.step = step, .generation = state_generation}; }
 };
 
-// A member wants to be in the next view. Sent when the member starts, and again each time its
-// generation has broken.
+// Asks to be in the next view. A member sends it when it starts, and again each time its generation
+// has broken.
 struct Join {
   Member member = {};
   int64_t last_generation = 0;  // the highest generation that the member was in
-  // What must be the same in all members (spec, data, versions), in words that a message can show.
+  // The settings that must be the same in all members (spec, data, versions), as text for people.
   std::string agreement = {};
   friend bool operator==(const Join&, const Join&) = default;
 };
@@ -84,7 +84,7 @@ struct Broken {
   int64_t generation = 0;
   MemberId culprit = {};
   std::string cause = {};  // "closed its connection", "was silent for 10 s", ...
-  bool planned = false;    // a member joins or leaves; no member failed
+  bool planned = false;    // true: a member joins or leaves, and none failed
   // In a message to the host: the member that could not reach the culprit, if not the sender.
   std::optional<MemberId> seen_by = {};
   friend bool operator==(const Broken&, const Broken&) = default;
@@ -97,7 +97,7 @@ struct Message {
   std::optional<Join> join = {};       // to the host
   std::optional<Broken> failure = {};  // to the host: the sender saw `culprit` fail in `generation`
   bool leave = false;                  // to host: leaving permanently; to member: training is over
-  bool away = false;                   // to the host: this incarnation ends, another may follow
+  bool away = false;                   // to the host: this incarnation ends; another one may follow
   bool trained = false;                // to an evaluator: the last checkpoint is written
   std::optional<View> view = {};       // to a member
   std::optional<Broken> broken = {};   // to a member

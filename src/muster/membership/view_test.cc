@@ -10,7 +10,7 @@ using job::TaskId;
 using job::TaskType;
 using testing::HasSubstr;
 
-TEST(ViewTest, TheStateOfALaterGenerationIsTheNewestOfAStep) {
+TEST(ViewTest, OfTwoStatesOfOneStepTheLaterGenerationIsGreater) {
   View view = {.generation = 5,
                .members = {{.step = 7}, {.step = 7, .state_generation = 3}, {.step = 6}, {}},
                .replicas = 4};
@@ -19,7 +19,7 @@ TEST(ViewTest, TheStateOfALaterGenerationIsTheNewestOfAStep) {
   EXPECT_EQ(view.source(), 2);
 }
 
-TEST(ViewTest, MessagesComeBackAsTheyWere) {
+TEST(ViewTest, MessagesAreParsedAsTheyWerePrinted) {
   const Member member = {.id = {TaskId{TaskType::kWorker, 1}, 3},
                          .address = "tcp://h:1",
                          .step = 5,
@@ -47,7 +47,7 @@ TEST(ViewTest, MessagesComeBackAsTheyWere) {
   }
 }
 
-TEST(ViewTest, WhatIsNoMessageIsSaid) {
+TEST(ViewTest, InvalidMessagesAreRefused) {
   for (const char* text :
        {"", "[]", "{\"join\":{}}", "{\"join\":{\"task\":\"boss-1\"}}",
         "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[]}}",

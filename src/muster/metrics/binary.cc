@@ -49,7 +49,7 @@ absl::Status BinaryMetrics::Merge(const State& state) {
   MUSTER_RETURN_IF_ERROR(
       CheckState(state, kHead, ScoredRows::kSums + LossMeans::kSums, /*lists=*/1));
   if (!state.groups.empty() && state.groups.size() != state.scored[0].size()) {
-    return absl::InvalidArgumentError(StrCat("merging metrics of ", state.scored[0].size(),
+    return absl::InvalidArgumentError(StrCat("cannot merge metrics of ", state.scored[0].size(),
                                              " rows with ", state.groups.size(), " groups"));
   }
   groups_.insert(groups_.end(), state.groups.begin(), state.groups.end());

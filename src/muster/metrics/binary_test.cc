@@ -21,7 +21,7 @@ struct Case {
   std::map<std::string, double> values;
 };
 
-// testdata/binary.txt, written by make_test_values.py.
+// Reads testdata/binary.txt, which make_test_values.py wrote.
 std::vector<Case> CommittedCases() {
   std::ifstream file(MUSTER_TESTDATA "/binary.txt");
   std::vector<Case> cases;
@@ -75,7 +75,7 @@ TEST(BinaryMetricsTest, NamesInOrder) {
                                       "precision", "prediction/mean", "recall", "loss"}));
 }
 
-TEST(BinaryMetricsTest, WithoutWeightsEveryRowCountsOne) {
+TEST(BinaryMetricsTest, WithoutWeightsEveryRowCountsAsOne) {
   const Case plain = CommittedCases().front();
   BinaryMetrics weighted, unweighted;
   weighted.AddProbabilities(plain.probabilities, plain.labels, plain.weights);
@@ -87,7 +87,7 @@ TEST(BinaryMetricsTest, WithoutWeightsEveryRowCountsOne) {
   EXPECT_EQ(GetValues(weighted).at("average_loss"), 0.02);
 }
 
-// So many rows that they are sorted by counting.
+// Enough rows for a counting sort.
 TEST(BinaryMetricsTest, TheExactAucOfManyRowsCountsPairs) {
   RandomStream random(5, RandomPurpose::kSampleData, 0);
   std::vector<float> probabilities, labels, weights;
@@ -95,7 +95,7 @@ TEST(BinaryMetricsTest, TheExactAucOfManyRowsCountsPairs) {
   std::vector<double> positives(kSteps + 1), negatives(kSteps + 1);
   for (size_t i = 0; i < kRows; ++i) {
     const auto step = static_cast<size_t>(random.Below(kSteps + 1));
-    // The last step: with a minus, which is below all others.
+    // The last value is negative, so below all others.
     probabilities.push_back(step == kSteps ? -1.0f : static_cast<float>(step) / kSteps);
     labels.push_back(static_cast<float>(random.Below(2)));
     weights.push_back(static_cast<float>(random.Below(4)));
@@ -153,7 +153,7 @@ TEST(BinaryMetricsTest, ANaNPredictionGivesNoAuc) {
   EXPECT_FALSE(std::isnan(values.at("label/mean")));
 }
 
-TEST(BinaryMetricsTest, MergedShardsAreTheWhole) {
+TEST(BinaryMetricsTest, MergedShardsGiveTheMetricsOfTheWhole) {
   const uint64_t seed = 5;
   RandomStream random(seed, RandomPurpose::kSampleData, 0);
   BinaryMetrics whole, shards[3];

@@ -1,5 +1,5 @@
-// Metrics of every head against tf.estimator's, on the batches of testdata/heads.txt, which
-// make_head_values.py wrote.
+// Compares the metrics of every head with tf.estimator's, on the batches of testdata/heads.txt,
+// which make_head_values.py wrote.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,7 +70,8 @@ std::map<std::string, HeadCase> CommittedHeadCases() {
   return cases;
 }
 
-// The loss of a batch is the head's own (engine/native/head_test.cc); here it is given.
+// The losses of the batches are given here; a head computes its loss itself
+// (engine/heads/head_test.cc).
 std::unique_ptr<Metrics> MakeMetrics(const HeadCase& one) {
   auto metrics = NewMetrics(one.head, one.spec, {});
   EXPECT_TRUE(metrics.ok()) << metrics.status();
@@ -99,11 +100,11 @@ TEST(HeadMetricsTest, AgreeWithTfEstimator) {
       EXPECT_NEAR(values.at(metric), expected, 1e-5 * std::max(1.0, std::fabs(expected))) << metric;
     }
     EXPECT_GE(compared, 5);
-    EXPECT_EQ(values.size(), one.values.size()) << "a metric that nothing was compared with";
+    EXPECT_EQ(values.size(), one.values.size()) << "a metric was compared with nothing";
   }
 }
 
-TEST(HeadMetricsTest, MergedShardsAreTheWhole) {
+TEST(HeadMetricsTest, MergedShardsGiveTheMetricsOfTheWhole) {
   RandomStream random(20261121, RandomPurpose::kSampleData, 0);
   for (const auto& [name, one] : CommittedHeadCases()) {
     SCOPED_TRACE(name);
@@ -130,7 +131,8 @@ TEST(HeadMetricsTest, MergedShardsAreTheWhole) {
     }
     ASSERT_TRUE(shards[2]->Merge(*shards[0]).ok());
     ASSERT_TRUE(shards[2]->Merge(*shards[1]).ok());
-    EXPECT_EQ(GetValues(*by_state), GetValues(*shards[2])) << "the same to the bit";
+    EXPECT_EQ(GetValues(*by_state), GetValues(*shards[2]))
+        << "merging states must give the same bits";
     const auto expected = GetValues(*whole);
     for (const auto& [metric, value] : shards[2]->Values()) {
       EXPECT_NEAR(value, expected.at(metric), 1e-9 * std::max(1.0, std::fabs(value))) << metric;
@@ -138,7 +140,7 @@ TEST(HeadMetricsTest, MergedShardsAreTheWhole) {
   }
 }
 
-TEST(HeadMetricsTest, OnlyTheSameKindMerges) {
+TEST(HeadMetricsTest, OnlyMetricsOfTheSameKindCanBeMerged) {
   const auto cases = CommittedHeadCases();
   for (const auto& [name, one] : cases) {
     for (const auto& [other_name, other] : cases) {
@@ -148,7 +150,8 @@ TEST(HeadMetricsTest, OnlyTheSameKindMerges) {
   }
 }
 
-// tf.estimator's: average_loss by the sum of weights, loss the mean over batches of sum / rows.
+// tf.estimator divides average_loss by the sum of weights; its loss is the mean over batches of sum
+// / rows.
 TEST(HeadMetricsTest, Losses) {
   const std::vector<float> logits = {1, 2, 3}, labels = {1, 2, 3}, weights = {2, 0, 1};
   const auto metrics = MakeMetrics({.head = {.kind = "regression"}});
@@ -162,7 +165,7 @@ TEST(HeadMetricsTest, Losses) {
 
 TEST(HeadMetricsTest, CalibrationByBucket) {
   const auto metrics = MakeMetrics({.head = {}, .spec = {.calibration_buckets = 4}});
-  // Probabilities 0.5, 0.2689, 0.7311, 1.
+  // These logits have the probabilities 0.5, 0.2689, 0.7311 and 1.
   metrics->Add(std::vector<float>{0, -1, 1, 100}, std::vector<float>{1, 0, 1, 1},
                std::vector<float>{1, 2, 1, 4});
   const auto values = GetValues(*metrics);
@@ -175,14 +178,15 @@ TEST(HeadMetricsTest, CalibrationByBucket) {
   EXPECT_EQ(values.at("calibration/bucket_1/label_mean"), 0);
   EXPECT_NEAR(values.at("calibration/bucket_2/prediction_mean"), (0.5 + 1 - low) / 2, 1e-6);
   EXPECT_EQ(values.at("calibration/bucket_3/weight"), 4);
-  // |0 - 2 low| of bucket 1, |2 - 0.5 - (1 - low)| of bucket 2, 0 of bucket 3, of 8.
+  // Bucket 1 adds |0 - 2 low|, bucket 2 |2 - 0.5 - (1 - low)|, bucket 3 nothing; the weight is 8.
   EXPECT_NEAR(values.at("calibration/error"), (2 * low + 0.5 + low) / 8, 1e-6);
 }
 
 TEST(HeadMetricsTest, GroupedAucIsTheMeanWithinGroupsByTheirWeight) {
   const auto metrics = MakeMetrics({.head = {}, .spec = {.group = "user"}});
   const auto other = MakeMetrics({.head = {}, .spec = {.group = "user"}});
-  // Group 7: right order, weight 3. Group 5: half right (a tie), weight 2. Group 1: one class.
+  // Group 7 has the right order and weight 3; group 5 is half right (a tie), weight 2; group 1 has
+  // one class.
   metrics->AddGroups(std::vector<uint64_t>{7, 5, 1});
   metrics->Add(std::vector<float>{-3, 2, 9}, std::vector<float>{0, 1, 1}, {});
   other->AddGroups(std::vector<uint64_t>{5, 7});
@@ -196,7 +200,7 @@ TEST(HeadMetricsTest, GroupedAucIsTheMeanWithinGroupsByTheirWeight) {
   EXPECT_TRUE(std::isnan(GetValues(*none).at("gauc")));
 }
 
-TEST(HeadMetricsTest, PerClassMetricsHaveTheLabelsWords) {
+TEST(HeadMetricsTest, PerClassMetricsAreNamedByTheLabelsWords) {
   auto metrics = NewMetrics({.kind = "multi_class", .classes = 3}, {.per_class = true},
                             {"red", "green", "blue"});
   ASSERT_TRUE(metrics.ok()) << metrics.status();
@@ -208,14 +212,14 @@ TEST(HeadMetricsTest, PerClassMetricsHaveTheLabelsWords) {
   EXPECT_EQ(values.at("mean_per_class_accuracy"), 0.5);
 }
 
-TEST(HeadMetricsTest, InfiniteLogitsAreInNoTop) {
+TEST(HeadMetricsTest, InfiniteLogitsAreNotInTheTopK) {
   const auto metrics =
       MakeMetrics({.head = {.kind = "multi_class", .classes = 3}, .spec = {.top_k = {3}}});
   metrics->Add(std::vector<float>{INFINITY, 0, 0, 1, 1, 1}, std::vector<float>{0, 0}, {});
   EXPECT_EQ(GetValues(*metrics).at("accuracy/top_3"), 0.5);
 }
 
-TEST(HeadMetricsTest, SettingsThatAHeadHasNoUseFor) {
+TEST(HeadMetricsTest, SettingsThatDoNotApplyToAHeadAreRefused) {
   const auto message = [](const HeadSpec& head, const MetricsSpec& spec) {
     return std::string(NewMetrics(head, spec, {}).status().message());
   };

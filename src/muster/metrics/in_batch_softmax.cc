@@ -1,9 +1,9 @@
 // Metrics of retrieval within a batch: the items of a batch are ranked by their scores with a row's
-// query, without correction, and the rank of a row is the number of items above its own one. An
-// item that ties is not above it: another row has the same item. accuracy: the share of rows of
-// rank 0; recall/top_K: of rank below K; a row with a score that is not finite counts as not found,
-// as in tf.math.in_top_k. A row counts by its reward times its weight. A larger batch has more
-// items, and so smaller shares.
+// query, without correction, and the rank of a row is the number of items above its own item. An
+// item with the same score is not above it, since another row may have the same item. accuracy is
+// the share of rows with rank 0, recall/top_K the share with a rank below K; a row with a score
+// that is not finite counts as not found, as in tf.math.in_top_k. A row counts by its reward times
+// its weight. A larger batch has more items, and so gives smaller shares.
 #include <cmath>
 #include <utility>
 
@@ -90,9 +90,9 @@ class InBatchSoftmaxMetrics final : public Metrics {
   }
 
   const MetricsSpec spec_;
-  const size_t size_, width_;  // of a vector; of a row's logits
+  const size_t size_, width_;  // the length of a vector; of a row's logits
   double weight_ = 0, first_ = 0;
-  std::vector<double> in_top_;  // by spec_.top_k
+  std::vector<double> in_top_;  // by index of spec_.top_k
   LossMeans loss_;
 };
 

@@ -17,7 +17,7 @@ std::unique_ptr<Metrics> New() {
   return NewMetrics({.kind = "in_batch_softmax", .vector_size = 1}, {.top_k = {2}}, {}).value();
 }
 
-// Queries are 1 and items 4, 3, 2, 1: the rows have the ranks 0 to 3.
+// The queries are 1 and the items 4, 3, 2, 1: the rows have the ranks 0 to 3.
 const std::vector<float> kLogits = {1, 4, 1, 3, 1, 2, 1, 1};
 
 TEST(InBatchSoftmaxMetricsTest, RowsCountByRewardAndWeight) {
@@ -37,7 +37,7 @@ TEST(InBatchSoftmaxMetricsTest, RowsCountByRewardAndWeight) {
   EXPECT_FALSE(merged->Merge(*NewMetrics({}, {}, {}).value()).ok());
 }
 
-TEST(InBatchSoftmaxMetricsTest, TiesCountAsFoundAndNumbersThatAreNoneDoNot) {
+TEST(InBatchSoftmaxMetricsTest, TiesCountAsFoundAndNaNDoesNot) {
   const auto metrics = New();
   metrics->Add(std::vector<float>{1, 2, 1, 2, 1, 1}, std::vector<float>{1, 1, 1}, {});
   EXPECT_DOUBLE_EQ(ValuesByName(*metrics).at("accuracy"), 2.0 / 3);

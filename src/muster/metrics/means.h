@@ -14,10 +14,10 @@ namespace muster::metrics {
 
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// NaN if the weight is 0.
+// Returns NaN if the weight is 0.
 inline double ComputeMean(double sum, double weight) { return weight > 0 ? sum / weight : kNaN; }
 
-// Reads the sums of a State in order; the caller reads no more than there are.
+// Reads the sums of a State in order; the caller must not read more than there are.
 class SumsReader {
  public:
   explicit SumsReader(std::span<const double> sums) : rest_(sums) {}
@@ -35,10 +35,10 @@ class SumsReader {
   std::span<const double> rest_;
 };
 
-// Losses of batches.
+// Computes means of the losses of batches.
 class LossMeans {
  public:
-  static constexpr size_t kSums = 3;  // in a State
+  static constexpr size_t kSums = 3;  // the number of sums in a State
 
   explicit LossMeans(const engine::HeadSpec& head = {}) : head_(head) {}
   void Add(double weighted_sum, int64_t rows) {

@@ -16,7 +16,7 @@ constexpr int kMaxBuckets = 10000;
 constexpr const HeadMetrics* kHeads[] = {&kBinaryMetrics, &kMultiClassMetrics, &kMultiLabelMetrics,
                                          &kRegressionMetrics, &kInBatchSoftmaxMetrics};
 
-// INVALID_ARGUMENT if the setting is `given` and not one of the head's.
+// INVALID_ARGUMENT if the setting is `given` but does not apply to the head.
 absl::Status CheckUse(std::string_view setting, bool given, const engine::HeadSpec& head,
                       bool HeadMetrics::*takes) {
   std::vector<std::string> takers;
@@ -42,7 +42,8 @@ absl::Status Validate(const MetricsSpec& spec, const engine::HeadSpec& head) {
   }
   MUSTER_RETURN_IF_ERROR(CheckUse("top_k", !spec.top_k.empty(), head, &HeadMetrics::takes_top_k));
   for (const int k : spec.top_k) {
-    const bool has_classes = head.class_count() > 0;  // others rank as many items as a batch has
+    // other heads rank as many items as a batch has
+    const bool has_classes = head.class_count() > 0;
     if (k >= 1 && (!has_classes || k <= head.classes)) continue;
     if (!has_classes) {
       return absl::InvalidArgumentError(StrCat("metrics.top_k: ", k, " is not 1 or more"));
@@ -65,18 +66,18 @@ absl::Status Validate(const MetricsSpec& spec, const engine::HeadSpec& head) {
 absl::Status CheckState(const State& state, const std::string& head, size_t sums, size_t lists) {
   if (state.head != head) {
     return absl::InvalidArgumentError(
-        StrCat("merging metrics of [", state.head, "] with those of [", head, "]"));
+        StrCat("cannot merge metrics of [", state.head, "] with those of [", head, "]"));
   }
   if (state.sums.size() != sums || state.scored.size() != lists) {
-    return absl::InvalidArgumentError(StrCat("merging metrics of ", state.sums.size(), " sums and ",
-                                             state.scored.size(), " lists of rows with ", sums,
-                                             " and ", lists));
+    return absl::InvalidArgumentError(StrCat("cannot merge metrics of ", state.sums.size(),
+                                             " sums and ", state.scored.size(),
+                                             " lists of rows with ", sums, " and ", lists));
   }
   for (const auto& rows : state.scored) {
     for (const ScoredRow& row : rows) {
       if (std::isnan(row.probability) || (row.probability >= 0 && row.probability <= 1)) continue;
       return absl::InvalidArgumentError(
-          StrCat("merging metrics with a probability of ", row.probability));
+          StrCat("cannot merge metrics with a probability of ", row.probability));
     }
   }
   return absl::OkStatus();

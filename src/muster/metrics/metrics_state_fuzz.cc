@@ -1,4 +1,5 @@
-// Any bytes as the state of metrics: refused, or they come back; and merging it, whatever is in it.
+// Parses any bytes as the state of metrics: either they are refused, or they are written back
+// unchanged and can be merged without harm.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -12,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto state = metrics::ParseState(bytes, "state");
   if (!state.ok()) return 0;
   const std::string again = metrics::Serialize(*state);
-  // Version 1 comes back as version 2.
+  // Older versions are written back as the current one.
   if (bytes[8] == 2 ? again != bytes : !metrics::ParseState(again, "again").ok()) std::abort();
   for (const std::string kind : {"binary", "multi_class", "multi_label", "regression"}) {
     const int classes = kind == "binary" ? 2 : 3;

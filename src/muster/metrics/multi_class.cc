@@ -1,8 +1,8 @@
-// Metrics of a classifier of one class among many: accuracy and average_loss are tf.estimator's.
+// Metrics of a classifier of one class among many. accuracy and average_loss are tf.estimator's.
 // accuracy/top_K is Keras's SparseTopKCategoricalAccuracy (tf.math.in_top_k): a class that ties
-// with the Kth counts, a row with a logit that is not finite does not. accuracy/CLASS is the share
-// of the rows of that class that are right, mean_per_class_accuracy the mean of these (as in
-// tf.compat.v1.metrics).
+// with the Kth counts as found, a row with a logit that is not finite does not. accuracy/CLASS is
+// the share of the rows of that class that are right; mean_per_class_accuracy is the mean of these
+// shares (as in tf.compat.v1.metrics).
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -44,7 +44,7 @@ class MultiClassMetrics final : public Metrics {
   absl::Status Merge(const Metrics& other) override {
     MUSTER_ASSIGN_OR_RETURN(const MultiClassMetrics* same, SameKind<MultiClassMetrics>(other));
     if (same->class_names_ != class_names_ || same->spec_ != spec_) {
-      return absl::InvalidArgumentError("merging metrics of other classes or settings");
+      return absl::InvalidArgumentError("cannot merge metrics of other classes or settings");
     }
     loss_.Merge(same->loss_);
     for (size_t i = 0; i < class_names_.size(); ++i) {
@@ -126,7 +126,7 @@ class MultiClassMetrics final : public Metrics {
   const MetricsSpec spec_;
   const std::vector<std::string> class_names_;
   std::vector<double> weight_of_class_, right_of_class_;
-  std::vector<double> right_in_top_;  // by spec_.top_k
+  std::vector<double> right_in_top_;  // by index of spec_.top_k
   LossMeans loss_;
 };
 

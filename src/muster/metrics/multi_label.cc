@@ -1,6 +1,7 @@
-// Metrics of a classifier of any number of classes at once. As in tf.estimator the areas and what
-// is said at thresholds count each (row, class) as one; per class there are probability_mean/CLASS,
-// auc/CLASS and auc_precision_recall/CLASS. auc is exact here; TensorFlow's is auc_interpolated.
+// Metrics of a classifier of any number of classes at once. As in tf.estimator, each (row, class)
+// counts as one in the areas under curves and in the metrics at thresholds; for each class there
+// are probability_mean/CLASS, auc/CLASS and auc_precision_recall/CLASS. auc is exact; TensorFlow's
+// value is auc_interpolated.
 #include <utility>
 
 #include "muster/engine/predictions.h"
@@ -32,7 +33,7 @@ class MultiLabelMetrics final : public Metrics {
   absl::Status Merge(const Metrics& other) override {
     MUSTER_ASSIGN_OR_RETURN(const MultiLabelMetrics* same, SameKind<MultiLabelMetrics>(other));
     if (same->class_names_ != class_names_ || same->spec_ != spec_) {
-      return absl::InvalidArgumentError("merging metrics of other classes or settings");
+      return absl::InvalidArgumentError("cannot merge metrics of other classes or settings");
     }
     loss_.Merge(same->loss_);
     for (size_t i = 0; i < classes_.size(); ++i) classes_[i].Merge(same->classes_[i]);

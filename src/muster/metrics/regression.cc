@@ -1,4 +1,4 @@
-// Metrics of a regression head: average_loss, label/mean and prediction/mean are tf.estimator's;
+// Metrics of a regression head. average_loss, label/mean and prediction/mean are tf.estimator's;
 // mean_absolute_error, mean_squared_error and root_mean_squared_error are Keras's, of predictions
 // against labels. Every number of a label counts as one, with its row's weight.
 #include "muster/engine/heads/regression.h"
@@ -33,7 +33,8 @@ class RegressionMetrics final : public Metrics {
 
   absl::Status Merge(const Metrics& other) override {
     MUSTER_ASSIGN_OR_RETURN(const RegressionMetrics* same, SameKind<RegressionMetrics>(other));
-    if (same->head_ != head_) return absl::InvalidArgumentError("merging metrics of another head");
+    if (same->head_ != head_)
+      return absl::InvalidArgumentError("cannot merge metrics of another head");
     loss_.Merge(same->loss_);
     sums_.weight += same->sums_.weight;
     sums_.label += same->sums_.label;

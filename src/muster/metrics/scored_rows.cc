@@ -12,23 +12,23 @@ namespace muster::metrics {
 namespace {
 
 constexpr int kThresholds = 200;
-constexpr size_t kManyRows = 10000;  // for which counting pays
+constexpr size_t kManyRows = 10000;  // from this number on a counting sort pays
 
 double Ratio(double numerator, double denominator) {
   return denominator == 0 ? 0 : numerator / denominator;
 }
 
-// Numbers that compare as std::strong_order(float, float) does.
+// Returns a number that compares as std::strong_order(float, float) does.
 uint32_t OrderedBits(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   return bits >> 31 != 0 ? ~bits : bits | 0x80000000;
 }
 
-// The weight of positives and negatives predicted over each of tf.keras.metrics.AUC's thresholds:
+// The weights of positives and negatives predicted above each threshold of tf.keras.metrics.AUC:
 // -1e-7, 1/199, ..., 198/199, 1 + 1e-7.
 class ThresholdCounts {
  public:
-  // Keras: a probability belongs to bucket ceil(199 p) - 1, in float arithmetic.
+  // As in Keras, a probability belongs to bucket ceil(199 p) - 1, in float arithmetic.
   void Add(float probability, bool positive, double weight) {
     const float scaled = std::clamp(probability, 0.0f, 1.0f) * (kThresholds - 1);
     const int bucket = std::max(0, static_cast<int>(std::ceil(scaled)) - 1);
@@ -42,7 +42,7 @@ class ThresholdCounts {
     }
   }
 
-  // Trapezoids under (false positive rate, recall).
+  // Sums trapezoids over (false positive rate, recall).
   double AreaUnderRoc() const {
     double area = 0;
     for (int i = 0; i + 1 < kThresholds; ++i) {
@@ -71,8 +71,8 @@ class ThresholdCounts {
   std::array<double, kThresholds> negatives_{};
 };
 
-// Mann and Whitney's statistic: the share of (positive, negative) pairs in the right order, a tie
-// counting half. `sorted` by probability; NaN with only one class.
+// Mann and Whitney's statistic: the share of (positive, negative) pairs in the right order; a tie
+// counts as half. `sorted` is sorted by probability. NaN if there is only one class.
 double ExactAuc(std::span<const ScoredRow> sorted) {
   double positives = 0, negatives = 0, pairs = 0;
   for (size_t begin = 0, end; begin < sorted.size(); begin = end) {
@@ -127,9 +127,9 @@ void ScoredRows::Merge(SumsReader* sums, const std::vector<ScoredRow>& rows) {
                           [](const ScoredRow& row) { return std::isnan(row.probability); });
 }
 
-// By probability in IEEE 754's total order, then by label and weight: a total order of all three,
-// so that sums do not depend on how rows came or were merged. Many rows: two passes of counting
-// over the probabilities' bits.
+// Sorts by probability in IEEE 754's total order, then by label and weight: a total order of all
+// three, so that sums do not depend on the order in which rows came or were merged. Many rows are
+// sorted by two passes of counting over the probabilities' bits.
 std::vector<ScoredRows::Scored> ScoredRows::Sorted() const {
   std::vector<Scored> sorted = rows_;
   const auto is_before = [](const Scored& a, const Scored& b) {
@@ -189,7 +189,7 @@ ScoredRows::Grouped ScoredRows::GroupedAuc(std::span<const uint64_t> groups) con
   if (has_nan_ || groups.size() != rows_.size()) return {kNaN, 0, 0};
   std::vector<size_t> order(rows_.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  // A total order, so that sums do not depend on how rows came or were merged.
+  // A total order, so that sums do not depend on the order in which rows came or were merged.
   const auto get_key = [&](size_t i) {
     const Scored& row = rows_[i];
     return std::tuple(groups[i], OrderedBits(row.probability), row.label, row.weight);

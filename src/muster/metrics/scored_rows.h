@@ -1,5 +1,5 @@
-// ScoredRows: probabilities with labels of 0 or 1, and the metrics of such rows. Internal to this
-// layer. Keeps 12 bytes a row, since the exact AUC needs all of them.
+// ScoredRows: probabilities with labels of 0 or 1, and the metrics of such rows. Keeps 12 bytes per
+// row, since the exact AUC needs all rows. Internal to this layer.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace muster::metrics {
 
 class ScoredRows {
  public:
-  static constexpr size_t kSums = 6;  // in a State, besides a list of rows
+  // the number of sums in a State, which also has a list of rows
+  static constexpr size_t kSums = 6;
 
   // `says_positive`: the head predicts class 1.
   void Add(float probability, bool says_positive, float label, float weight);
@@ -25,9 +26,10 @@ class ScoredRows {
   double label_mean() const { return ComputeMean(sums_.positive, sums_.weight); }
   double prediction_mean() const { return ComputeMean(sums_.probability, sums_.weight); }
 
-  // `exact`: the area under the ROC curve (ties averaged). `interpolated`: TensorFlow's, over 200
-  // thresholds (trapezoidal). `precision_recall`: the area under the precision-recall curve (200
-  // thresholds, TensorFlow's careful interpolation). NaN with only one class or a NaN prediction.
+  // `exact` is the area under the ROC curve (ties averaged), `interpolated` TensorFlow's value over
+  // 200 thresholds (trapezoidal), `precision_recall` the area under the precision-recall curve (200
+  // thresholds, TensorFlow's careful interpolation). NaN if there is only one class or a NaN
+  // prediction.
   struct Areas {
     double exact, interpolated, precision_recall;
   };
@@ -38,18 +40,19 @@ class ScoredRows {
     double accuracy, precision, recall;
   };
   Decisions Decided() const;
-  Decisions DecidedAt(float threshold) const;  // positive: probability > threshold
+  Decisions DecidedAt(float threshold) const;  // positive means probability > threshold
 
-  // The AUC within each group, exact, ties averaged: `groups` has one number for each row. The mean
-  // is weighted by the groups' weights; groups of one class have no AUC and are left out. NaN
-  // without a group that has one, or with a NaN prediction.
+  // The exact AUC within each group, ties averaged: `groups` has one number for each row. The mean
+  // is weighted by the groups' weights. Groups with a single class have no AUC and are left out.
+  // NaN if no group has an AUC, or with a NaN prediction.
   struct Grouped {
     double auc, groups, left_out;
   };
   Grouped GroupedAuc(std::span<const uint64_t> groups) const;
 
-  // Weighted sums over the rows with a probability in [i / buckets, (i + 1) / buckets), as in
-  // TensorFlow Model Analysis' calibration histogram over [0, 1]; but 1 is in the last bucket.
+  // Weighted sums over the rows with a probability in [i / buckets, (i + 1) / buckets), as in the
+  // calibration histogram of TensorFlow Model Analysis over [0, 1], except that 1 belongs to the
+  // last bucket.
   struct Bucket {
     double weight = 0, label_sum = 0, prediction_sum = 0;
   };

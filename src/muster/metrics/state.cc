@@ -11,11 +11,11 @@ namespace muster::metrics {
 namespace {
 
 constexpr std::string_view kMagic = "MUSTERMS";
-constexpr uint32_t kVersion = 3;  // 2: without groups; 1: without bad_records, too
+constexpr uint32_t kVersion = 3;  // version 2 had no groups, version 1 no bad_records either
 constexpr size_t kMaxHeadBytes = 4096;
 static_assert(sizeof(ScoredRow) == 12);
 
-// Little-endian, as all our machines are.
+// Little-endian, as all supported machines are.
 template <typename T>
 void AppendValue(const T& value, std::string* out) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -61,12 +61,12 @@ absl::StatusOr<State> ParseState(std::string_view bytes, std::string_view where)
   const auto wrong = [&](std::string_view why) {
     return absl::DataLossError(StrCat(where, ": ", why));
   };
-  if (!bytes.starts_with(kMagic)) return wrong("is no state of metrics");
+  if (!bytes.starts_with(kMagic)) return wrong("is not a state of metrics");
   uint32_t crc = 0;
   if (bytes.size() < kMagic.size() + sizeof crc) return wrong("is cut");
   std::memcpy(&crc, bytes.data() + bytes.size() - sizeof crc, sizeof crc);
   bytes.remove_suffix(sizeof crc);
-  if (Crc32c(bytes) != crc) return wrong("is cut or has changed: its checksum is another");
+  if (Crc32c(bytes) != crc) return wrong("is cut or has changed: its checksum does not match");
   ByteReader reader(bytes.substr(kMagic.size()));
   uint32_t version = 0, head_bytes = 0;
   reader.Read(&version);
@@ -75,7 +75,7 @@ absl::StatusOr<State> ParseState(std::string_view bytes, std::string_view where)
   }
   State state;
   reader.Read(&head_bytes);
-  if (head_bytes > kMaxHeadBytes) return wrong("names its head at length");
+  if (head_bytes > kMaxHeadBytes) return wrong("has a head name that is too long");
   std::string_view head;
   reader.ReadBytes(head_bytes, &head);
   state.head = head;
@@ -89,7 +89,7 @@ absl::StatusOr<State> ParseState(std::string_view bytes, std::string_view where)
     ReadList(reader, &state.scored.emplace_back());
   }
   if (version > 2) ReadList(reader, &state.groups);
-  if (!reader.done()) return wrong("has other lengths than it says");
+  if (!reader.done()) return wrong("does not have the lengths that it announces");
   return state;
 }
 

@@ -24,7 +24,7 @@ State Example() {
           .scored = {{{0.25, 1, 1}, {0.75, 0, 2}}, {}}};
 }
 
-// With a checksum that fits.
+// Appends a checksum that matches.
 std::string Signed(std::string bytes) {
   bytes.resize(bytes.size() - 4);
   const uint32_t crc = Crc32c(bytes);
@@ -37,7 +37,7 @@ std::string Refusal(const std::string& bytes) {
   return std::string(ToStd(status.message()));
 }
 
-TEST(StateTest, ComesBackAsItWas) {
+TEST(StateTest, IsReadAsItWasWritten) {
   const std::string bytes = Serialize(Example());
   const auto parsed = ParseState(bytes, "state");
   ASSERT_TRUE(parsed.ok()) << parsed.status();
@@ -65,12 +65,11 @@ TEST(StateTest, BytesThatAreCutOrChangedAreRefused) {
   }
 }
 
-TEST(StateTest, LengthsAreCheckedBeforeMemoryIsTaken) {
+TEST(StateTest, LengthsAreCheckedBeforeMemoryIsAllocated) {
   const std::string whole = Serialize(Example());
-  // After magic, version, head and its length, step, rows and bad records: the number of
-  // sums.
+  // The number of sums follows magic, version, head and its length, step, rows and bad records.
   const size_t sums = 8 + 4 + 4 + 6 + 8 + 8 + 8;
-  // After them: the number of lists, and of the first one's rows.
+  // After the sums come the number of lists, and the number of rows of the first list.
   for (const size_t place : {sums, sums + 8 + 3 * 8, sums + 8 + 3 * 8 + 8}) {
     for (const uint64_t count : {uint64_t{4}, uint64_t{1} << 40, ~uint64_t{0}}) {
       std::string changed = whole;
@@ -86,16 +85,16 @@ TEST(StateTest, LengthsAreCheckedBeforeMemoryIsTaken) {
               HasSubstr("lengths"));
 }
 
-TEST(StateTest, AnotherVersionIsNamed) {
+TEST(StateTest, AnUnknownVersionIsReported) {
   std::string bytes = Serialize(Example());
   bytes[8] = 4;
   EXPECT_THAT(Refusal(Signed(bytes)), HasSubstr("version 4"));
 }
 
-// The number of groups lies before the checksum.
+// Removes the number of groups, which lies before the checksum.
 std::string WithoutGroups(std::string bytes) { return bytes.erase(bytes.size() - 12, 8); }
 
-TEST(StateTest, TheSecondVersionHadNoGroups) {
+TEST(StateTest, VersionTwoHasNoGroups) {
   std::string bytes = WithoutGroups(Serialize(Example()));
   bytes[8] = 2;
   const auto parsed = ParseState(Signed(bytes), "state");
@@ -105,7 +104,7 @@ TEST(StateTest, TheSecondVersionHadNoGroups) {
   EXPECT_TRUE(parsed->groups.empty());
 }
 
-TEST(StateTest, TheFirstVersionHadNoBadRecords) {
+TEST(StateTest, VersionOneHasNoBadRecords) {
   std::string bytes = WithoutGroups(Serialize(Example()));
   bytes[8] = 1;
   bytes.erase(8 + 4 + 4 + 6 + 8 + 8, 8);
@@ -116,7 +115,7 @@ TEST(StateTest, TheFirstVersionHadNoBadRecords) {
   EXPECT_EQ(parsed->scored[0][1].weight, 2);
 }
 
-TEST(StateTest, WhatCannotBeMergedIsSaid) {
+TEST(StateTest, StatesThatCannotBeMergedAreReported) {
   const auto metrics = NewMetrics({}, {}, {}).value();
   const State fits = metrics->GetState();
   const auto refusal = [&](const State& state) {

@@ -30,7 +30,7 @@ class ExportedMetrics final : public metrics::Metrics {
     }
     AddLoss(forward.loss_sum, batch.rows);
   }
-  // Logits and labels are the head's of our own models.
+  // An exported model's results come as metric states, not as logits and labels.
   void Add(std::span<const float>, std::span<const float>, std::span<const float>) override {}
   void AddLoss(double weighted_sum, int64_t rows) override {
     loss_sum_ += weighted_sum;
@@ -52,7 +52,7 @@ class ExportedMetrics final : public metrics::Metrics {
     for (const auto& numbers : states_) wanted += numbers.size();
     if (state.head != Head() || state.sums.size() != wanted || !state.scored.empty()) {
       return absl::InvalidArgumentError(
-          StrCat("merging metrics of [", state.head, "] with those of [", Head(), "]"));
+          StrCat("cannot merge metrics of [", state.head, "] with those of [", Head(), "]"));
     }
     loss_sum_ += state.sums[0];
     rows_ += state.sums[1];

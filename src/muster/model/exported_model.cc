@@ -16,13 +16,15 @@ absl::StatusOr<Model> BuildExported(const ModelSpec& spec, const BuildOptions& o
   if (options.native.training == engine::Precision::kBfloat16 ||
       options.native.inference == engine::Precision::kBfloat16) {
     return absl::InvalidArgumentError(
-        "--precision is for models of a model file: an exported model computes in what its Keras "
-        "policy says (mixed_bfloat16)");
+        "--precision is for models of a model file: an exported model computes in the precision of "
+        "its Keras "
+        "policy (mixed_bfloat16)");
   }
   if (options.native.sub_batches_are_replicas) {
     return absl::InvalidArgumentError(
-        "--replicas-per-task is for models of a model file: of an exported model each replica is a "
-        "task (--workers), and --threads are those of one operation");
+        "--replicas-per-task is for models of a model file: with an exported model each replica is "
+        "a "
+        "task (--workers), and --threads is for one operation");
   }
   Model model;
   model.spec = spec;
@@ -30,8 +32,8 @@ absl::StatusOr<Model> BuildExported(const ModelSpec& spec, const BuildOptions& o
   MUSTER_ASSIGN_OR_RETURN(KerasOptimizer optimizer, ParseKerasOptimizer(exported));
   const int threads = options.native.threads;
   std::vector<std::string> environment = process::CurrentEnvironment();
-  // Each replica applies it by itself, to the same bytes: with threads TensorFlow adds repeated
-  // rows of a table up in any order, unless it is told.
+  // Each replica applies the optimizer itself and must get the same bytes, but with several threads
+  // TensorFlow adds up repeated rows of a table in any order unless it is told not to.
   if (optimizer.applies) environment.emplace_back("TF_DETERMINISTIC_OPS=1");
   MUSTER_ASSIGN_OR_RETURN(
       model.engine, engine::tensorflow::NewTensorFlowEngine(

@@ -9,13 +9,13 @@
 
 namespace muster::model {
 
-// The engine's host is started when something is first computed, with the TensorFlow of `options`;
-// until then TensorFlow is not needed. Initial values are not read: they are in
+// The engine's host is started by the first computation, with the TensorFlow of `options`; until
+// then TensorFlow is not needed. Initial values are not read here: they are in
 // KerasExport::weights().
 absl::StatusOr<Model> BuildExported(const ModelSpec& spec, const BuildOptions& options);
 
-// The export's metrics and the mean loss over rows, as Keras's evaluate reports them. The engine of
-// `model`, an exported model, computes them in Finish and must outlive them.
+// Returns the export's metrics and the mean loss over rows, as Keras's evaluate reports them. The
+// engine of `model`, an exported model, computes them in Finish and must outlive them.
 std::unique_ptr<metrics::Metrics> NewExportedMetrics(const Model& model);
 
 }  // namespace muster::model

@@ -14,7 +14,7 @@ namespace {
 using formats::GraphAttr;
 using formats::GraphShape;
 
-constexpr size_t kMaxAttributeBytes = 500;  // a vocabulary is not shown whole
+constexpr size_t kMaxAttributeBytes = 500;  // longer values, such as vocabularies, are cut
 
 std::string Shown(const YAML::Node& value) {
   YAML::Emitter out;
@@ -24,7 +24,7 @@ std::string Shown(const YAML::Node& value) {
   return text;
 }
 
-// Columns of the other kinds read columns.
+// Whether the kind reads fields; columns of the other kinds read columns.
 bool ReadsFields(const std::string& kind) {
   static constexpr std::string_view kKinds[] = {
       "numeric", "bucketized", "vocabulary", "identity", "hash", "cross", "sequence_numeric"};
@@ -59,7 +59,7 @@ class LayerGraphBuilder {
   }
 
  private:
-  // The node of a field; "" when the data has no such field.
+  // Returns the node of a field; "" if the data has no such field.
   std::string Field(const std::string& name) {
     const auto found = fields_.find(name);
     if (found != fields_.end()) return found->second;
@@ -77,8 +77,8 @@ class LayerGraphBuilder {
     if (found != column_nodes_.end()) return found->second;
     const YAML::Node column = columns_[name];
     if (!column.IsDefined() || column.size() == 0) return "";
-    column_nodes_[name] = "";  // it does not read itself: that name is the field's
-    // The first key says what it is and what it reads.
+    column_nodes_[name] = "";  // a column that reads this name reads the field, not itself
+    // The first key is the kind of the column, with what it reads.
     const std::string kind = column.begin()->first.Scalar();
     std::vector<std::string> inputs;
     std::vector<GraphAttr> attributes;
@@ -95,7 +95,7 @@ class LayerGraphBuilder {
     return column_nodes_[name] = graph_.Node(StrCat("columns/", name), kind, inputs, attributes);
   }
 
-  // Where a name is a field and a column, `columns_first` says which is meant.
+  // If a name is both a field and a column, `columns_first` says which one is meant.
   void AddSources(const YAML::Node& names, bool columns_first, std::vector<std::string>* inputs) {
     if (names.IsSequence()) {
       for (const YAML::Node& name : names) AddSources(name, columns_first, inputs);
@@ -154,7 +154,7 @@ class LayerGraphBuilder {
   }
 
   const Model& model_;
-  const YAML::Node columns_;  // of the printed spec
+  const YAML::Node columns_;  // the columns of the printed spec
   formats::GraphDefBuilder graph_;
   std::map<std::string, std::string> fields_, column_nodes_, variables_;
   std::vector<std::string> layers_;

@@ -1,5 +1,5 @@
 // The model as TensorBoard's graph page shows it: data fields, columns, the engine's layers with
-// their variables, the head.
+// their variables, and the head.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace muster::model {
 
-// An encoded GraphDef with names and connections only; its nodes are not real TensorFlow ops.
+// Returns an encoded GraphDef with names and connections only; its nodes are not real TensorFlow
+// ops.
 //   inputs/FIELD     Placeholder
-//   columns/COLUMN   the column's word in a model file, with its settings as attributes
-//   LAYER            Engine::layers(), with its variables beside it under their names
+//   columns/COLUMN   the column's kind in a model file, with its settings as attributes
+//   LAYER            Engine::layers(), each with its variables under their own names
 //   head/loss        reads the logits, the label and the weight; head/predictions reads the logits
-// Each has its shape (rows unknown) in _output_shapes.
-// For an exported model: the operations of its step.
+// Each node has its shape (rows unknown) in _output_shapes. For an exported model the graph has the
+// operations of its step.
 absl::StatusOr<std::string> LayerGraph(const Model& model);
 
 }  // namespace muster::model

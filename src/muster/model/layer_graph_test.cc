@@ -76,13 +76,13 @@ TEST(LayerGraphTest, LeadsFromFieldsToTheHead) {
                  "dnn/logits/bias", "dnn/logits/kernel", "head/loss", "head/predictions",
                  "inputs/age", "inputs/city", "inputs/y", "linear/linear_model/Linear",
                  "linear/linear_model/bias_weights", "linear/linear_model/where_and_when/weights"));
-  // Every input is a node.
+  // Every input of a node must be a node.
   for (const auto& [name, node] : nodes) {
     for (const std::string& input : node.inputs) EXPECT_TRUE(nodes.contains(input)) << input;
   }
   EXPECT_THAT(nodes.at("columns/age_bucket").inputs, ElementsAre("inputs/age"));
   EXPECT_EQ(nodes.at("columns/age_bucket").op, "bucketized");
-  // The key `city` of the cross is the field, the embedding's input is the column.
+  // The key `city` of the cross is the field; the embedding's input is the column.
   EXPECT_THAT(nodes.at("columns/where_and_when").inputs,
               ElementsAre("inputs/city", "columns/age_bucket"));
   EXPECT_THAT(nodes.at(input_layer + "/city_embedding/EmbeddingBag").inputs,
@@ -119,7 +119,7 @@ TEST(LayerGraphTest, NodesHaveShapesAndAttributes) {
   EXPECT_THAT(shape("head/predictions"), ElementsAre(-1, 1));
 }
 
-TEST(LayerGraphTest, OfABaselineWithWeights) {
+TEST(LayerGraphTest, ABaselineReadsItsLabelAndWeight) {
   const auto model = BuildModel(Parse(R"(
 inputs: {y: int, w: float}
 label: y
@@ -151,7 +151,7 @@ model: {type: dnn, dnn: {columns: [x, both], hidden_units: [2]}}
   EXPECT_THAT(nodes.at("columns/both").inputs, ElementsAre("columns/heavy"));
 }
 
-TEST(SettingsTest, ArePathsAndValuesOfTheSpec) {
+TEST(SettingsTest, AreThePathsAndValuesOfTheSpec) {
   std::map<std::string, formats::HparamValue> settings;
   for (const auto& [name, value] : Settings(Parse(kWideAndDeep))) settings[name] = value;
   EXPECT_EQ(settings.at("type"), formats::HparamValue("wide_deep"));

@@ -26,7 +26,7 @@ absl::StatusOr<Model> BuildModel(const ModelSpec& spec, const BuildOptions& buil
                           options.inference == engine::Precision::kBfloat16;
   if (wants_bf16 && spec.DeepParts().empty()) {
     return absl::InvalidArgumentError(StrCat("precision bf16 is for the layers of a deep part; a ",
-                                             spec.type(), " model has none: say fp32"));
+                                             spec.type(), " model has none: use fp32"));
   }
   Model model;
   model.spec = spec;
@@ -46,7 +46,7 @@ absl::Status CheckGroup(const ModelSpec& spec, const std::string& group) {
   const int field = spec.features.schema.Find(group);
   if (spec.exported || field < 0) {
     return absl::InvalidArgumentError(
-        StrCat("metrics.group: '", group, "' is no input of the model file"));
+        StrCat("metrics.group: '", group, "' is not an input of the model file"));
   }
   if (!spec.features.schema.fields[static_cast<size_t>(field)].list) return absl::OkStatus();
   return absl::InvalidArgumentError(

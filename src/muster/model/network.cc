@@ -25,7 +25,7 @@ Activation ParseActivation(const std::string& name) {
   return Activation::kNone;
 }
 
-// Gives each column that a part of the model uses its place in the batch, once.
+// Gives each column that a part of the model uses an index in the batch, once.
 class Request {
  public:
   explicit Request(features::FeatureRequest* request) : request_(request) {}
@@ -136,7 +136,7 @@ class NetworkBuilder {
     return node;
   }
 
-  // The query's vector, the item's, and the item's probability if the loss is corrected.
+  // The query's vector, the item's vector and, if the loss is corrected, the item's probability.
   Node Towers() {
     const TowersSpec& towers = *spec_.towers;
     std::vector<Node> parts = {Tower("query", towers.query), Tower("item", towers.item)};
@@ -164,13 +164,13 @@ class NetworkBuilder {
     return static_cast<int>(optimizers_.size()) - 1;
   }
 
-  // Of the layer that gives a column.
+  // Returns the folder of the layer that gives a column.
   static std::string LayerFolder(const std::string& column) {
     return StrCat("dnn/input_from_feature_columns/input_layer/", column);
   }
 
-  // The columns whose embeddings lie in one table.
-  std::vector<std::string> UsersOf(const std::string& table) const {
+  // Returns the columns whose embeddings are in the table.
+  std::vector<std::string> GetEmbeddingColumns(const std::string& table) const {
     std::vector<std::string> users;
     for (const std::string& name : spec_.UsedColumns()) {
       const ColumnSpec& column = *spec_.features.Find(name);
@@ -181,7 +181,8 @@ class NetworkBuilder {
     return users;
   }
 
-  // Makes nodes of those columns that have none. A table belongs to the first part that reads it.
+  // Makes nodes for those columns that have none yet. A table belongs to the first part that reads
+  // it.
   void AddInputs(const std::vector<std::string>& columns, int group) {
     for (const std::string& name : columns) {
       if (inputs_.contains(name)) continue;
@@ -191,7 +192,7 @@ class NetworkBuilder {
                                           LayerFolder(name));
         continue;
       }
-      const std::vector<std::string> users = UsersOf(EmbeddingVariable(column));
+      const std::vector<std::string> users = GetEmbeddingColumns(EmbeddingVariable(column));
       const auto is_listed = [&users](const std::vector<std::string>& names) {
         return std::ranges::any_of(users,
                                    [&](const std::string& user) { return Lists(names, user); });
@@ -244,7 +245,7 @@ class NetworkBuilder {
     return node;
   }
 
-  // The part's columns, concatenated.
+  // Concatenates the part's columns.
   Node InputLayer(const std::string& part, const DnnSpec& dnn, int group) {
     AddInputs(dnn.columns, group);
     std::vector<Node> columns;
@@ -268,7 +269,7 @@ class NetworkBuilder {
       node = graph_.Dense(node, options);
       if (dnn.dropout > 0) node = graph_.Dropout(node, dnn.dropout);
       if (dnn.batch_norm) {
-        // momentum 0.999 is tf.estimator's.
+        // The momentum of 0.999 is tf.estimator's.
         node = graph_.BatchNorm(node, {.name = StrCat(options.name, "/batchnorm_", i),
                                        .momentum = 0.999,
                                        .group = group,
@@ -293,7 +294,7 @@ Node BuildNetwork(const ModelSpec& spec, features::FeatureRequest* request,
   NetworkBuilder network(spec, request, optimizers, graph);
   if (spec.baseline) return network.Baseline();
   if (spec.towers) return network.Towers();
-  // In the order in which the groups are numbered.
+  // The parts are built in the order in which their groups are numbered.
   Node logits = -1;
   const auto add = [&](Node part) { logits = logits < 0 ? part : graph->Add(logits, part); };
   if (spec.fm) add(network.Fm());

@@ -1,4 +1,4 @@
-// The parts of a model composed from the layers of engine/native.
+// Composes the parts of a model from the layers of engine/native.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace muster::model {
 
-// Adds the layers of all parts of `spec`, which is valid and no exported model, and returns the
-// logits' node. Fills *request with the columns that the layers read, and *optimizers with that of
-// each VariableSpec::group. The variables' names are in model.h.
+// Adds the layers of all parts of `spec`, which is valid and not an exported model, and returns the
+// logits' node. Fills *request with the columns that the layers read, and *optimizers with the
+// optimizer of each VariableSpec::group. model.h lists the variables' names.
 engine::native::Node BuildNetwork(const ModelSpec& spec, features::FeatureRequest* request,
                                   std::vector<optim::OptimizerSpec>* optimizers,
                                   engine::native::GraphBuilder* graph);

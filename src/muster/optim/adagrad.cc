@@ -62,7 +62,7 @@ std::unique_ptr<Optimizer> NewAdagrad(const OptimizerSpec& spec) {
   return std::make_unique<Adagrad>(spec);
 }
 
-// The first update of a row must not divide by 0. Keras asks for a larger start.
+// The first update of a row must not divide by 0. Keras's rule always requires an epsilon over 0.
 absl::Status CheckAdagrad(const OptimizerSpec& spec) {
   const bool keras = spec.rule == OptimizerSpec::Rule::kKeras;
   const double epsilon = spec.Get("epsilon");

@@ -1,7 +1,7 @@
-// Clipping of gradients, as tf.clip_by_value, clip_by_norm and clip_by_global_norm.
+// Clips gradients as tf.clip_by_value, clip_by_norm and clip_by_global_norm do.
 //
-// Norms are taken over a gradient's entries: the appearances of ids for a table whose gradient
-// comes with squares (row_layout.h), the rows for other tables.
+// Norms are taken over a gradient's entries. An entry is one appearance of an id if the table's
+// gradient comes with squares (row_layout.h), and one row for other tables.
 #pragma once
 
 #include <cstdint>

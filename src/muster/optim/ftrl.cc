@@ -30,8 +30,8 @@ struct FtrlSpec {
   std::vector<SlotSpec> Slots() const { return {{"accumulator", accumulator}, {"linear", 0}}; }
 };
 
-// If squares are given, the accumulator adds them instead of g^2. SparseApplyFtrl of one column
-// adds to `z` in another order.
+// If squares are given, the accumulator adds them instead of g^2. For tables of one column,
+// TensorFlow's SparseApplyFtrl adds to `z` in another order.
 template <bool kOneColumn, bool kSquares>
 void UpdateFtrlOfAnyPower(float* w, float* acc, float* z, const float* g, const float* squares,
                           size_t n, const math::FtrlRule& rule, float exponent) {
@@ -145,7 +145,7 @@ std::unique_ptr<Optimizer> NewFtrl(const OptimizerSpec& spec) {
 absl::Status CheckFtrl(const OptimizerSpec& spec) {
   if (spec.learning_rate == 0) {
     return absl::InvalidArgumentError(
-        "Ftrl divides by the learning rate, which is 0: to train nothing use another optimizer");
+        "Ftrl divides by the learning rate, which is 0: give a rate over 0, or another optimizer");
   }
   if (ReachesZero(spec.learning_rate, spec.schedule)) {
     return absl::InvalidArgumentError(

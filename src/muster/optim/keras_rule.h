@@ -1,12 +1,12 @@
-// KerasRule: an optimizer by Keras 3's rule; gradients of rows come with squares.
+// KerasRule: an optimizer by Keras 3's rule. Gradients of rows come with squares (row_layout.h).
 //
 // The template argument `Rule` provides:
 //   Step                   a step's numbers, made by At(step)
-//   kMovesAllRows          whether untouched rows change too: as with a gradient of 0
-//   Rests(step)            if so: whether they stay unchanged in this step, as an exception
+//   kMovesAllRows          whether untouched rows change too, as with a gradient of 0
+//   Rests(step)            if kMovesAllRows: whether they do not change in this step
 //   Slots()
-//   Update                 updates n elements from g, whose squares are g^2
-//   UpdateRows             rows of a table; g is rows x 2 cols (row_layout.h)
+//   Update                 updates n elements from the gradient g and its squares g^2
+//   UpdateRows             updates rows of a table; g is rows x 2 cols
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@
 
 namespace muster::optim {
 
-// Calls update(weights, slots, zeros, n) for parts of the untouched rows in [first, last): they are
-// updated as with a gradient of n zeros.
+// Calls update(weights, slots, zeros, n) for the untouched rows in [first, last), part by part;
+// `zeros` is a gradient of n zeros.
 template <typename Update>
 void WalkWithoutGradient(std::span<float> table, int64_t cols, std::span<float* const> slots,
                          int64_t first, int64_t last, const TouchedRows& touched,

@@ -1,4 +1,4 @@
-// Tests Keras's rules through the interface. optimizer_vectors_test.cc tests what they compute.
+// Tests Keras's rules through the interface. optimizer_vectors_test.cc tests their numbers.
 #include "muster/optim/keras_rule.h"
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ TEST(KerasRuleTest, SlotsHaveKerasNames) {
   EXPECT_THAT(SlotNames(**NewOptimizer(sgd)), ElementsAre("momentum"));
 }
 
-TEST(KerasRuleTest, WhatIsQuadraticWantsSquares) {
+TEST(KerasRuleTest, RulesWithAQuadraticTermWantSquares) {
   for (const bool decay : {false, true}) {
     for (const std::string_view kind : {"adagrad", "adam", "ftrl", "rmsprop", "sgd"}) {
       OptimizerSpec spec = KerasSpec(kind);
@@ -74,15 +74,14 @@ TEST(KerasRuleTest, WhatIsQuadraticWantsSquares) {
   }
 }
 
-TEST(KerasRuleTest, NoneIsLazy) {
+TEST(KerasRuleTest, NoRuleIsLazy) {
   OptimizerSpec spec = KerasSpec("adam");
   spec.lazy = true;
-  EXPECT_THAT(ToStd(NewOptimizer(spec).status().message()), HasSubstr("none is lazy"));
+  EXPECT_THAT(ToStd(NewOptimizer(spec).status().message()), HasSubstr("cannot be lazy"));
 }
 
-// Untouched rows are where a gradient of 0 has them: what a walk does in any parts is what
-// ApplyRows does with zeros.
-TEST(KerasRuleTest, UntouchedRowsMoveAsWithoutGradient) {
+// A Walk, in any parts, changes untouched rows exactly as ApplyRows does with a gradient of zeros.
+TEST(KerasRuleTest, UntouchedRowsMoveAsWithAGradientOfZero) {
   OptimizerSpec momentum = KerasSpec("sgd");
   momentum.parameters["momentum"] = 0.5;
   OptimizerSpec nesterov = momentum;
@@ -106,9 +105,9 @@ TEST(KerasRuleTest, UntouchedRowsMoveAsWithoutGradient) {
     EXPECT_TRUE(optimizer->moves_untouched_rows());
     const auto width = static_cast<size_t>(optimizer->GetLayout(kCols).width());
     KerasTable walked(*optimizer, kRows * kCols), whole(*optimizer, kRows * kCols);
-    float left = 0;  // of row 5, when it has been touched for the last time
+    float left = 0;  // the weight of row 5 after the last step that touches it
     for (int step = 0; step < 4; ++step) {
-      // Another row in the second half of the steps.
+      // The second half of the steps touches another row.
       const auto rows = std::span(touched).subspan(step < 2 ? 0 : 1, 2);
       std::vector<float> gradient(rows.size() * width, 0.25f);
       StepTable(*optimizer, walked.weights, kCols, walked.pointers, rows, gradient, step);
@@ -122,7 +121,7 @@ TEST(KerasRuleTest, UntouchedRowsMoveAsWithoutGradient) {
     }
     EXPECT_EQ(walked.weights, whole.weights) << OptimizerName(spec.kind);
     EXPECT_EQ(walked.slots, whole.slots) << OptimizerName(spec.kind);
-    // Ftrl's slots do not change then, and undo weight decay.
+    // Ftrl's slots do not change then, and its weights are computed from them.
     const bool rests = (spec.kind == "rmsprop" && spec.Get("momentum") == 0) ||
                        (spec.kind == "ftrl" && spec.Get("l2_shrinkage") == 0);
     EXPECT_EQ(walked.weights[5 * kCols] == left, rests) << OptimizerName(spec.kind);
@@ -130,7 +129,7 @@ TEST(KerasRuleTest, UntouchedRowsMoveAsWithoutGradient) {
   }
 }
 
-TEST(KerasRuleTest, AdagradTakesTheSumOfSquares) {
+TEST(KerasRuleTest, AdagradAddsTheSumOfSquares) {
   OptimizerSpec spec = KerasSpec("adagrad");
   spec.learning_rate = 1;
   spec.parameters["initial_accumulator"] = 1;
@@ -144,7 +143,7 @@ TEST(KerasRuleTest, AdagradTakesTheSumOfSquares) {
   EXPECT_THAT(table.weights, ElementsAre(1, 1, FloatEq(1 - 2 / std::sqrt(3.0f)), 1));
 }
 
-TEST(RowLayoutTest, EntriesAreScaledAndMeasured) {
+TEST(RowLayoutTest, EntriesAreScaledAndSummed) {
   std::vector<float> rows = {1, 2, 3, 4, 5, 6, 7, 8};
   const RowLayout with = {.cols = 2, .squares = true}, without = {.cols = 2};
   EXPECT_EQ(with.width(), 4);

@@ -149,13 +149,13 @@ absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spe
   const bool keras = spec.rule == OptimizerSpec::Rule::kKeras;
   if (keras && spec.lazy) {
     return absl::InvalidArgumentError(
-        StrCat(OptimizerName(spec.kind), ": by Keras's rule none is lazy"));
+        StrCat(OptimizerName(spec.kind), ": an optimizer by Keras's rule cannot be lazy"));
   }
   if (spec.weight_decay == 0) return rule;
   if (!GetKind(spec.kind).decays && !keras) {
-    return absl::InvalidArgumentError(StrCat(
-        OptimizerName(spec.kind),
-        ": weight_decay would be undone, as its weights are made anew from its slots; give l2"));
+    return absl::InvalidArgumentError(StrCat(OptimizerName(spec.kind),
+                                             ": weight_decay has no effect, since weights are "
+                                             "computed from the slots: give l2 instead"));
   }
   return NewWeightDecay(spec, std::move(rule));
 }

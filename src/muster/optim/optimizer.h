@@ -1,5 +1,5 @@
-// Optimizers: update weights from gradients, with slots that the trainer owns. Each has a file of
-// its own, which says what it computes, and a line in the table of optimizer.cc
+// Optimizers: update weights from gradients, with slots that the trainer owns. Each optimizer is
+// one file, which says what it computes, and one line in the table of optimizer.cc
 // (optimizer_kind.h).
 //
 // Rule kTensorFlow, for models that this program builds: as the optimizers of Keras 2 in TensorFlow
@@ -37,22 +37,23 @@ struct OptimizerSpec {
   enum class Rule { kTensorFlow, kKeras } rule = Rule::kTensorFlow;
   double learning_rate = 0.05;  // at the schedule's start
   ScheduleSpec schedule = {};
-  // Replaces learning_rate and the schedule: to be set before each step.
+  // If not null, replaces learning_rate and the schedule. Its owner sets it before each step.
   std::shared_ptr<const StepRate> rate = nullptr;
-  // The kind's own parameters by their names; a flag is 0 or 1. What is not given has its default.
+  // The kind's own parameters by their names; a flag is 0 or 1. Others have their defaults.
   std::map<std::string, double, std::less<>> parameters = {};
   double weight_decay = 0;  // if the kind decays, or by Keras's rule
   bool lazy = false;        // if the kind decays: changes the step's rows only
-  // By Keras's rule: also takes squares where it does not need them, which a clip by norm does.
+  // By Keras's rule: gradients come with squares even if this optimizer does not need them, because
+  // a clip by norm does.
   bool squares = false;
 
-  // The value of a parameter that the kind has: given, or its default.
+  // The value of a parameter of the kind: the given one, or the default.
   double Get(std::string_view parameter) const;
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
 };
 std::string_view OptimizerName(std::string_view kind);  // Keras's class of a kind: "Adam", ...
 
-// The optimizer of that kind with all its parameters, and Keras's learning rate, at their defaults.
+// The optimizer of that kind with all parameters, and Keras's learning rate, at their defaults.
 OptimizerSpec DefaultOptimizer(std::string_view kind);
 
 // The learning rate of update `step`, counted from 0.
@@ -84,19 +85,19 @@ class Optimizer {
   virtual void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                          std::span<const int32_t> rows, std::span<const float> gradient,
                          int64_t step) const = 0;
-  // True: a table or its slots change at every step even where no row is touched, as by weight
-  // decay that is not lazy. Then each ApplyRows, also one of no rows, must be preceded by a Walk
+  // True: each step also changes rows, or slots of rows, that it does not touch, as weight decay
+  // does that is not lazy. Then each ApplyRows, also one without rows, must be preceded by a Walk
   // over all rows.
   virtual bool moves_untouched_rows() const = 0;
-  // The changes that a step makes to rows [first, last) of a table besides ApplyRows. `touched` are
-  // the rows of that ApplyRows. Threads may walk parts of one table; the resulting bytes do not
-  // depend on the parts.
+  // Makes the changes of a step to rows [first, last) of a table that ApplyRows does not make.
+  // `touched` are the rows of that ApplyRows. Threads may walk parts of one table; the resulting
+  // bytes do not depend on the parts.
   virtual void Walk(std::span<float> /*table*/, int64_t /*cols*/, std::span<float* const> /*slots*/,
                     int64_t /*first*/, int64_t /*last*/, const TouchedRows& /*touched*/,
                     int64_t /*step*/) const {}
 };
 
-// A whole step of a table on this thread: the Walk, if needed, and ApplyRows.
+// Does a whole step of a table on this thread: the Walk, if needed, and ApplyRows.
 void StepTable(const Optimizer& optimizer, std::span<float> table, int64_t cols,
                std::span<float* const> slots, std::span<const int32_t> rows,
                std::span<const float> gradient, int64_t step);

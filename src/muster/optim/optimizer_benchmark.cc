@@ -1,4 +1,5 @@
-// Updates of tables as a step at batch 40 makes them. `per_sample` is the time of a sample's share.
+// Measures updates of tables, with the rows of a batch of 40. `per_sample` is the time divided
+// by 40.
 #include <benchmark/benchmark.h>
 
 #include "muster/base/random.h"
@@ -64,7 +65,7 @@ BENCHMARK_CAPTURE(UpdateTable, adagrad_8_embeddings_of_16, "adagrad", -0.5, 16, 
 BENCHMARK_CAPTURE(UpdateTable, lazy_adam_8_embeddings_of_8, "adam", -0.5, 8, 8);
 BENCHMARK_CAPTURE(UpdateTable, lazy_rmsprop_8_embeddings_of_8, "rmsprop", -0.5, 8, 8);
 BENCHMARK_CAPTURE(UpdateTable, sgd_8_embeddings_of_8, "sgd", -0.5, 8, 8);
-// These walk the whole table.
+// These optimizers walk the whole table.
 BENCHMARK_CAPTURE(UpdateTable, adam_8_embeddings_of_8, "adam", -0.5, 8, 8, false);
 BENCHMARK_CAPTURE(UpdateTable, rmsprop_8_embeddings_of_8, "rmsprop", -0.5, 8, 8, false);
 // Keras's rules; adam walks the whole table, ftrl at the first step only.

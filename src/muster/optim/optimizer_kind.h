@@ -1,6 +1,6 @@
 // OptimizerKind: what the rest of the program knows about one optimizer, as data: its names, its
-// parameters with their defaults and ranges, and how it is made. Each is written out in the
-// optimizer's own file; the table of all is in optimizer.cc.
+// parameters with their defaults and ranges, and how it is made. Each one stands in the file of its
+// optimizer; the table of all is in optimizer.cc.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace muster::optim {
 
-// What a number must be; always finite.
+// The range that a number must be in. All numbers must be finite.
 enum class ValueRange { kPositive, kNotNegative, kNotPositive, kUpToOne, kBelowOne, kFlag };
 
 inline bool IsIn(ValueRange range, double value) {
@@ -50,9 +50,9 @@ struct OptimizerKind {
   double learning_rate;                             // Keras's default
   std::span<const OptimizerParameter> parameters;   // in the order in which they are printed
   bool decays;  // by TensorFlow's rule: takes weight_decay and lazy
-  // What the ranges leave open: INVALID_ARGUMENT names a value. Null: nothing.
+  // Checks what the ranges do not cover; INVALID_ARGUMENT names a value. Null: nothing is left.
   absl::Status (*check)(const OptimizerSpec& spec);
-  // All values of `spec` are in range.
+  // Called only if all values of `spec` are in range.
   std::unique_ptr<Optimizer> (*make)(const OptimizerSpec& spec);
 };
 

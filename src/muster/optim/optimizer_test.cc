@@ -62,7 +62,7 @@ TEST(NewOptimizerTest, ChecksEveryRange) {
   }
 }
 
-// Whatever the table of optimizers holds.
+// Checks every optimizer in the table.
 TEST(NewOptimizerTest, EachParameterOfTheTableIsCheckedByItsName) {
   std::set<std::string_view> names;
   for (const OptimizerKind* const kind : OptimizerKinds()) {
@@ -102,7 +102,7 @@ TEST(WeightDecayTest, ALazyTableDecaysTheRowsOfTheStep) {
   }
 }
 
-TEST(NewOptimizerTest, ARateOfZeroTrainsNothing) {
+TEST(NewOptimizerTest, ALearningRateOfZeroChangesNothing) {
   for (const std::string_view kind : {"adagrad", "adam", "rmsprop", "sgd"}) {
     OptimizerSpec spec = GetSpec(kind);
     spec.learning_rate = 0;
@@ -129,7 +129,7 @@ TEST(NewOptimizerTest, RefusesNamesThatAreNotInTheTable) {
   EXPECT_EQ(ToStd(NewOptimizer(spec).status().message()), "SGD has no parameter 'rho'");
 }
 
-TEST(NewOptimizerTest, RefusesWhatCannotBe) {
+TEST(NewOptimizerTest, RefusesImpossibleCombinations) {
   OptimizerSpec ftrl = GetSpec("ftrl");
   ftrl.weight_decay = 0.1;
   EXPECT_NE(ToStd(NewOptimizer(ftrl).status().message()).find("give l2"), std::string::npos);
@@ -215,10 +215,10 @@ TEST(OptimizerTest, OnlyDenseEquivalentAdamMovesUntouchedRows) {
   }
 }
 
-TEST(TouchedRowsTest, RunsOfPartsCoverWhatIsNotTouched) {
+TEST(TouchedRowsTest, RunsOfAllPartsCoverTheUntouchedRows) {
   const std::vector<int32_t> rows = {0, 5, 63, 64, 65, 130, 199};
   TouchedRows touched;
-  touched.Assign(900, {});  // of another table; nothing of it stays
+  touched.Assign(900, {});  // another table, of which nothing must remain
   touched.Assign(200, rows);
   for (const int64_t middle : {0, 1, 5, 6, 63, 64, 66, 128, 199, 200}) {
     std::vector<int> visits(200);
@@ -257,7 +257,7 @@ TEST(OptimizerTest, DenseEquivalentAdamIsDenseAdam) {
   EXPECT_GT(std::fabs(table[2] - 1.0f), 0.1f);
 }
 
-// Every row's mean of squares decays, or, lazy, those of the step's rows.
+// In every row the mean of squares decays or, if lazy, only in the rows of the step.
 TEST(OptimizerTest, LazyRmsPropLeavesOtherRowsSlots) {
   for (const bool lazy : {false, true}) {
     OptimizerSpec spec = GetSpec("rmsprop");

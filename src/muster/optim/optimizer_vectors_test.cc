@@ -1,5 +1,5 @@
-// Our updates against those of TensorFlow's kernels, which make_test_vectors.py ran, and of Keras
-// 3's optimizers, which make_keras_vectors.py did.
+// Compares updates with those of TensorFlow's kernels, computed by make_test_vectors.py, and of
+// Keras 3's optimizers, computed by make_keras_vectors.py.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr int kSteps = 100;
 constexpr int kIdsAStep = 6;
 constexpr double kTolerance = 1e-6;
 
-// As Numbers in make_test_vectors.py.
+// The same numbers as those of class Numbers in make_test_vectors.py.
 class Numbers {
  public:
   uint32_t Next() {
@@ -108,8 +108,8 @@ struct State {
   std::vector<float*> pointers;
 };
 
-// The largest error relative to the value, or to `floor` of the array's largest: where a weight
-// passes through 0, rounding of the terms that cancel is what is left of it.
+// The largest error relative to the value or, if that is greater, to `floor` times the largest
+// value of the array: a weight near 0 consists of the rounding errors of terms that cancel.
 double LargestError(std::span<const float> ours, std::span<const float> theirs, double floor) {
   double largest = 0, error = 0;
   for (const float x : theirs) largest = std::max<double>(largest, std::fabs(x));
@@ -121,10 +121,10 @@ double LargestError(std::span<const float> ours, std::span<const float> theirs, 
   return error;
 }
 
-// The weights are what is asked of Keras's rules. TensorFlow's SGD adds gradients of one row one by
-// one, and its sparse RMSProp has an approximate reciprocal root: there the error is taken of the
-// array's largest. That is the loosest measure here, and no looser than kTolerance * max(1,
-// largest).
+// Of Keras's rules only the weights are compared. TensorFlow's SGD adds gradients of one row one by
+// one, and its sparse RMSProp has an approximate reciprocal root: for these two the error is
+// relative to the array's largest value. That is the loosest measure here, and no looser than
+// kTolerance * max(1, largest).
 double GetFloor(const OptimizerSpec& spec) {
   if (spec.rule == OptimizerSpec::Rule::kKeras) return 1;
   const bool coarse = spec.kind == "sgd" || spec.kind == "rmsprop";

@@ -1,5 +1,5 @@
-// An optimizer that takes the squares of entries (row_layout.h), which it does not need: a clip by
-// norm does, and all gradients of a table have one layout.
+// PastSquares: lets an optimizer accept gradients with squares of entries (row_layout.h) that it
+// does not need: a clip by norm needs them, and all gradients of a table have one layout.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace muster::optim {
 
-// `inner`, which wants no squares.
+// `inner` must not want squares itself.
 std::unique_ptr<Optimizer> NewPastSquares(std::unique_ptr<Optimizer> inner);
 
 }  // namespace muster::optim

@@ -15,7 +15,7 @@ struct RmsPropSpec {
   const bool centered = spec.Get("centered") != 0;
 };
 
-// Tells which slots a rule has, and their numbers.
+// The slots of a rule, and the index of each.
 class RmsPropSlots {
  public:
   RmsPropSlots(const RmsPropSpec& spec, const char* squares, const char* mean)
@@ -40,7 +40,7 @@ class RmsPropSlots {
     return place < 0 ? nullptr : slots[place];
   }
   std::vector<SlotSpec> specs_;
-  int momentum_ = -1, mean_ = -1;  // places in specs_
+  int momentum_ = -1, mean_ = -1;  // indexes in specs_
 };
 
 class RmsProp : public Optimizer {

@@ -2,7 +2,7 @@
 // RMSprop, plain or centered.
 //
 // Without momentum: w -= lr g / (sqrt(d) + epsilon); in a table the slots of every row decay at
-// every step (when lazy, those of touched rows only), and touched rows move. With momentum:
+// every step (if lazy, those of touched rows only), and touched rows move. With momentum it follows
 // TensorFlow's ApplyRMSProp and SparseApplyRMSProp, which have epsilon under the root and change
 // touched rows only. Centered: d is at least 0; rounding can make it negative, for which TensorFlow
 // gives NaN. Slots: "rms"; with momentum "momentum"; centered "mg".

@@ -20,7 +20,7 @@ struct RowLayout {
   int64_t width() const { return squares ? 2 * cols : cols; }  // floats
 };
 
-// Multiplies all entries by `scale`, and squares by its square.
+// Multiplies all entries by `scale`, and their squares by the square of `scale`.
 inline void ScaleEntries(float scale, RowLayout layout, std::span<float> rows) {
   if (!layout.squares) return math::Scale(scale, rows.data(), rows.size());
   const auto cols = static_cast<size_t>(layout.cols);
@@ -30,7 +30,7 @@ inline void ScaleEntries(float scale, RowLayout layout, std::span<float> rows) {
   }
 }
 
-// Over all entries; without squares over the sums.
+// The sum of the squares of all entries; of the rows' sums if the layout has no squares.
 inline double SumOfSquaredEntries(RowLayout layout, std::span<const float> rows) {
   if (!layout.squares) return math::SumOfSquares(rows.data(), rows.size());
   const auto cols = static_cast<size_t>(layout.cols);

@@ -14,7 +14,7 @@ namespace {
 
 using ScheduleKind = ScheduleSpec::Kind;
 
-// Against tf.keras.optimizers.schedules, which make_test_vectors.py ran.
+// Compares rates with those of tf.keras.optimizers.schedules, computed by make_test_vectors.py.
 TEST(ScheduleTest, AgreesWithTensorFlow) {
   std::ifstream file(MUSTER_TESTDATA "/schedules.txt");
   std::string line, name;
@@ -32,14 +32,14 @@ TEST(ScheduleTest, AgreesWithTensorFlow) {
     }
     double rate = 0;
     words >> rate;
-    // Of what is left of a cosine near its end, rounding of pi is a part.
+    // Near the end of a cosine, the rounding of pi is a visible part of the rate.
     EXPECT_NEAR(RateAt(spec, std::stoll(first)), rate, 1e-6 * rate + 1e-8) << name << " " << first;
     ++rates;
   }
   EXPECT_EQ(rates, 13 * 19);
 }
 
-TEST(ScheduleTest, WarmsUpInFrontOfAnySchedule) {
+TEST(ScheduleTest, WarmsUpBeforeAnySchedule) {
   ScheduleSpec spec;
   spec.warm_up_steps = 4;
   spec.warm_up_from = 0.1;
@@ -54,7 +54,7 @@ TEST(ScheduleTest, WarmsUpInFrontOfAnySchedule) {
   EXPECT_FLOAT_EQ(LearningRateAt(0.5, spec, 14), 0.25f);
 }
 
-// A period begins at its own step, to the step, with the whole rate.
+// Each period begins exactly at its step, with the full rate.
 TEST(ScheduleTest, RestartsAtTheStepWhereAPeriodEnds) {
   ScheduleSpec spec;
   spec.kind = ScheduleKind::kCosineRestarts;

@@ -76,9 +76,10 @@ std::unique_ptr<Optimizer> NewSgd(const OptimizerSpec& spec) {
 }
 
 absl::Status CheckSgd(const OptimizerSpec& spec) {
-  const bool keras = spec.rule == OptimizerSpec::Rule::kKeras;  // which does not look at it then
+  // Keras ignores nesterov without momentum.
+  const bool keras = spec.rule == OptimizerSpec::Rule::kKeras;
   if (keras || spec.Get("nesterov") == 0 || spec.Get("momentum") != 0) return absl::OkStatus();
-  return absl::InvalidArgumentError("SGD: nesterov is a kind of momentum: give momentum over 0");
+  return absl::InvalidArgumentError("SGD: nesterov is a form of momentum: give momentum over 0");
 }
 
 constexpr std::string_view kSgdClasses[] = {"SGD"};

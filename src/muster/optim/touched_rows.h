@@ -1,4 +1,4 @@
-// The rows of a table that a step touches, for rules that also move the others.
+// TouchedRows: the rows of a table that a step touches, for rules that also move other rows.
 #pragma once
 
 #include <algorithm>

@@ -8,7 +8,8 @@
 namespace muster::optim {
 namespace {
 
-// Both rules walk a block of this size one after the other, so that it stays in the L2 cache.
+// The decay and the optimizer walk one block of this size after the other, so that it stays in the
+// L2 cache.
 constexpr int64_t kBlockFloats = 32 * 1024;
 
 class WeightDecay : public Optimizer {

@@ -1,6 +1,6 @@
-// What a simulated training computes: a batch adds one to its own rows of a table (the ledger), one
-// row on each server, to its own keys of a table that grows, in the same way, and to a dense
-// variable. The weights therefore show which batches are in them, and how often. With backup
+// The computation of a simulated training: a batch adds one to its own rows of a table (the
+// ledger), one row on each server, to its own keys of a table that grows, in the same way, and to a
+// dense variable. The weights therefore show which batches are in them, and how often. With backup
 // replicas a batch adds its share of a step; clipped gradients are scaled. Some batches have a loss
 // that is not finite. For tests of this layer only.
 #pragma once
@@ -43,7 +43,7 @@ class SimulatedLedger : protected SimulatedNetwork {
   size_t replicas() const { return static_cast<size_t>(spec_.training.replicas); }
   size_t servers() const { return static_cast<size_t>(spec_.servers); }
 
-  // The ledger's row of a batch on a server.
+  // The row of the ledger that a batch has on a server.
   size_t GetRow(size_t replica, uint64_t batch, size_t server) const {
     return (replica * kBatches + batch) * servers() + server;
   }
@@ -78,7 +78,7 @@ class SimulatedLedger : protected SimulatedNetwork {
     return true;
   }
   // Whether the ledger has each batch of a replica before `next` once, and no other batch.
-  bool HasJust(const std::vector<float>& ledger, size_t replica, uint64_t next) const {
+  bool HasExactly(const std::vector<float>& ledger, size_t replica, uint64_t next) const {
     if (spec_.training.has_backups()) return HasSame(ledger, replica, next);
     for (uint64_t batch = 0; batch < kBatches; ++batch) {
       const bool in = batch < next && batch < batches_[replica];
@@ -103,8 +103,8 @@ class SimulatedLedger : protected SimulatedNetwork {
     std::from_chars(position.data(), position.data() + position.size(), batch);
     return batch;
   }
-  // Kills the server, in one of several ways, or lets it sleep.
-  void HurtServer(size_t k) {
+  // Kills the server in one of several ways, or lets it sleep.
+  void HarmServer(size_t k) {
     if (!servers_[k].alive || servers_[k].state->over()) return;
     switch (time_.Below(5)) {
       case 0:
@@ -122,9 +122,9 @@ class SimulatedLedger : protected SimulatedNetwork {
                   const Place& place) {
     for (size_t r = 0; r < replicas(); ++r) {
       const uint64_t next = place.positions.empty() ? 0 : GetBatch(place.positions[r]);
-      if (!HasJust(ledger, r, next)) {
-        Violated(StrCat("together: what was saved has not just the batches of replica ", r,
-                        " before ", next));
+      if (!HasExactly(ledger, r, next)) {
+        Violated(StrCat("together: the saved state does not have exactly the batches of replica ",
+                        r, " before ", next));
       }
     }
     const auto on_server = static_cast<size_t>(placement_->part(1, 0).elements() > 0 ? 0 : 1);
@@ -136,7 +136,7 @@ class SimulatedLedger : protected SimulatedNetwork {
     // Scaled values are rounded at each step.
     const float off = std::abs(dense[0] - sum);
     if (off > (spec_.clips_by_norm() ? 1e-4f : 0))
-      Violated("together: a dense variable is not of the same moment");
+      Violated("together: a dense variable is of another moment");
     // The shares of each step sum to one.
     if (spec_.training.has_backups() && !spec_.clips_by_norm() &&
         sum != static_cast<float>(place.step)) {
@@ -161,10 +161,10 @@ class SimulatedLedger : protected SimulatedNetwork {
   void CheckPulled(size_t replica, const std::vector<float>& ledger, uint64_t next) {
     for (size_t r = 0; r < replicas(); ++r) {
       if (!spec_.training.synchronous && r != replica) continue;
-      if (HasJust(ledger, r, r == replica || !spec_.training.has_backups() ? next : kBatches))
+      if (HasExactly(ledger, r, r == replica || !spec_.training.has_backups() ? next : kBatches))
         continue;
       Violated(StrCat("state: replica ", replica, " pulled for batch ", next,
-                      " what has not just the batches of replica ", r, " before"));
+                      " weights without exactly the earlier batches of replica ", r));
     }
   }
   // Checks that the weights with which a counting gradient was computed are those of one step.
@@ -172,7 +172,7 @@ class SimulatedLedger : protected SimulatedNetwork {
     float sum = 0;
     for (size_t row = 0; row < ledger.size(); row += servers()) sum += ledger[row];
     if (spec_.clips_by_norm() || sum == static_cast<float>(step)) return;
-    Violated(StrCat("state: what was pulled for step ", step, " is of step ", sum));
+    Violated(StrCat("state: the weights pulled for step ", step, " are of step ", sum));
   }
   // A server other than the lead that was started again may name the chief instead, which waits at
   // the lead for the lost replica and has not seen yet that the server was lost.
@@ -190,11 +190,11 @@ class SimulatedLedger : protected SimulatedNetwork {
   void CheckEnd() {
     for (size_t r = 0; r < replicas(); ++r) {
       if (spec_.training.has_backups() && GetBatch(saved_.positions[r]) != batches_[r]) {
-        Violated(StrCat("once: the end is before the last batch of replica ", r));
+        Violated(StrCat("once: training ended before the last batch of replica ", r));
       }
-      if (!HasJust(saved_ledger_, r, batches_[r]) ||
-          !HasJust(MakeLedger(saved_dynamic_), r, batches_[r])) {
-        Violated(StrCat("once: the end has not every batch of replica ", r, " once"));
+      if (!HasExactly(saved_ledger_, r, batches_[r]) ||
+          !HasExactly(MakeLedger(saved_dynamic_), r, batches_[r])) {
+        Violated(StrCat("once: the final state does not have every batch of replica ", r, " once"));
       }
     }
   }
@@ -239,7 +239,7 @@ class SimulatedLedger : protected SimulatedNetwork {
     for (int32_t row = 0; std::cmp_less(row, variables_[0].rows); ++row) all_rows_.push_back(row);
     int64_t key = 0;
     for (const int32_t row : all_rows_) {
-      while (placement_->ServerOfKey(++key) != placement_->GetServer(row)) continue;
+      while (placement_->GetServerOfKey(++key) != placement_->GetServer(row)) continue;
       all_keys_.push_back(key);
     }
   }

@@ -77,11 +77,11 @@ class SimulatedNetwork : protected SimulatedHistory {
     spec.server = static_cast<int>(k);
     spec.lease_seconds = kLeaseSeconds;
     spec.rendezvous_seconds = tamper_.gives_up_soon ? 5 : kRendezvousSeconds;
-    if (tamper_.lets_one_more_pass && spec.training.staleness >= 0) ++spec.training.staleness;
+    if (tamper_.allows_one_more && spec.training.staleness >= 0) ++spec.training.staleness;
     server.state = std::make_unique<ServerState>(spec, variables_, *placement_);
     Tick(k, server.life);
   }
-  // Some requests wait for time to pass.
+  // Ticks are needed because some requests wait for time to pass.
   void Tick(size_t k, int64_t life) {
     AtServer(time_.now() + 1, k, life, [this, k, life] {
       Work(k);
@@ -231,8 +231,8 @@ class SimulatedNetwork : protected SimulatedHistory {
     servers_[k].state->SetTime(time_.now());
     const bool dropped = TamperWith(k, conversation);
     absl::Status status = conversation.request.Read(conversation.message);
-    if (status.ok() && !dropped) status = conversation.request.Take(*servers_[k].state);
-    if (status.ok()) Taken(k, conversation);
+    if (status.ok() && !dropped) status = conversation.request.Apply(*servers_[k].state);
+    if (status.ok()) OnApplied(k, conversation);
     if (!status.ok() || dropped) {
       Reply(conversation, status);
       return true;
@@ -272,7 +272,7 @@ class SimulatedNetwork : protected SimulatedHistory {
   }
 
   // Records and checks a request that the server has accepted.
-  void Taken(size_t k, const Conversation& conversation) {
+  void OnApplied(size_t k, const Conversation& conversation) {
     Server& server = servers_[k];
     const SimulatedLink& link = *conversation.link;
     const ConstBytes bytes = conversation.message.bytes();
@@ -294,7 +294,7 @@ class SimulatedNetwork : protected SimulatedHistory {
         ++server.pushes[link.replica];
         if (link.incarnation < server.newest[link.replica]) {
           Violated(StrCat("live: incarnation ", link.incarnation, " of replica ", link.replica,
-                          " pushed to ps-", k, ", which knows a newer one"));
+                          " pushed to ps-", k, ", which knows a newer incarnation"));
         }
         CheckGeneration(k);
         if (tamper_.others_count_at_once && k > 0 && !spec_.training.synchronous) {
@@ -322,17 +322,17 @@ class SimulatedNetwork : protected SimulatedHistory {
   }
   void CheckGeneration(size_t k) {
     if (asked_generation_ == servers_[k].generation) return;
-    Violated(StrCat("live: ps-", k, " took what is of generation ", asked_generation_, ", and has ",
-                    servers_[k].generation));
+    Violated(StrCat("live: ps-", k, " accepted a request of generation ", asked_generation_,
+                    ", but has ", servers_[k].generation));
   }
-  // Plants the bugs of tamper_ in a request. True: the request does not reach the server.
+  // Plants the bugs of tamper_ in a request. Returns true if the request must not reach the server.
   bool TamperWith(size_t k, Conversation& conversation) {
     const uint16_t type = conversation.message.type;
     const Server& server = servers_[k];
     if (type == kPush) {
       Change<Push>(conversation, [&](Push& push) {
         AcceptAny(k, *conversation.link, &push);
-        if (tamper_.takes_stale) push.step = GetStep(k, *conversation.link);
+        if (tamper_.accepts_stale) push.step = GetStep(k, *conversation.link);
         if (tamper_.numbers_pushes_itself && !spec_.training.synchronous) {
           push.sequence = server.pushes[conversation.link->replica];
         }
@@ -340,7 +340,7 @@ class SimulatedNetwork : protected SimulatedHistory {
     } else if (type == kPull) {
       Change<Pull>(conversation, [&](Pull& pull) {
         AcceptAny(k, *conversation.link, &pull);
-        if (tamper_.passes_one_over && k > 0 && !pull.word.counted.empty()) {
+        if (tamper_.misses_a_batch && k > 0 && !pull.word.counted.empty()) {
           *std::max_element(pull.word.counted.begin(), pull.word.counted.end()) = -1;
         }
         if (tamper_.scales_nothing && k > 0) {
@@ -354,7 +354,7 @@ class SimulatedNetwork : protected SimulatedHistory {
           hold.sequences = own.sequences;
         }
       });
-    } else if (type == kReady && tamper_.forgets_a_position) {
+    } else if (type == kReady && tamper_.drops_a_position) {
       Change<Ready>(conversation, [](Ready& ready) {
         if (!ready.positions.empty()) ready.positions.front().clear();
       });
@@ -362,10 +362,10 @@ class SimulatedNetwork : protected SimulatedHistory {
       Change<Settle>(conversation, [](Settle& settle) {
         std::fill(settle.squares.begin(), settle.squares.end(), 0);
       });
-    } else if (type == kReady && tamper_.forgets_counts) {
+    } else if (type == kReady && tamper_.drops_counts) {
       Change<Ready>(conversation, [](Ready& ready) { ready.counts = {}; });
     }
-    return type == kBreak && tamper_.keeps_breaks;
+    return type == kBreak && tamper_.drops_breaks;
   }
   int64_t GetStep(size_t k, const SimulatedLink& link) {
     State state;
@@ -375,7 +375,7 @@ class SimulatedNetwork : protected SimulatedHistory {
   template <class M>
   void AcceptAny(size_t k, const SimulatedLink& link, M* message) {
     asked_generation_ = message->generation;
-    if (!tamper_.takes_any_generation) return;
+    if (!tamper_.accepts_any_generation) return;
     message->generation = servers_[k].generation;
     if (!spec_.training.synchronous) message->sequence = servers_[k].pushes[link.replica];
   }

@@ -19,7 +19,7 @@
 //   named     a failed training names the replica that died for good; no other training fails
 //   ends      every history ends
 //
-// A server that has been told that training is over does not fail. For tests of this layer only.
+// A server that was told that training is over does not fail. For tests of this layer only.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class SimulatedTraining : SimulatedLedger {
     for (size_t r = 0; r < replicas(); ++r) Begin(r, time_.Uniform(0, 3));
     while (violation_.empty() && failed_.ok() && !Ended()) {
       if (time_.empty() || time_.now() > kLongest || events_ > kMostEvents) {
-        return "ends: a history does not";
+        return "ends: the history does not end";
       }
       time_.RunNext();
       if (faults_.contains(++events_)) MakeFault();
@@ -185,7 +185,7 @@ class SimulatedTraining : SimulatedLedger {
 
   void MakeFault() {
     if (ended_) return;
-    if (time_.Below(4) == 0) return HurtServer(time_.Below(servers()));
+    if (time_.Below(4) == 0) return HarmServer(time_.Below(servers()));
     const size_t replica = time_.Below(replicas());
     const auto found = current_.find(replica);
     if (found == current_.end() || found->second->done) return;
@@ -200,7 +200,7 @@ class SimulatedTraining : SimulatedLedger {
       case 2:
         process.asleep_until = time_.now() + time_.Uniform(0.1, 25);
         break;
-      case 3:  // it is given up, and wakes up beside its replacement
+      case 3:  // the process counts as lost, and wakes up beside its replacement
         process.asleep_until = time_.now() + time_.Uniform(1, 40);
         Restart(replica);
         break;
@@ -319,8 +319,7 @@ class SimulatedTraining : SimulatedLedger {
                      {.tables = blocks, .dense = into_dense, .blocks = into_rows}));
     *last = in_lock_step && pulled.rows == 0;
     if (*last) return absl::OkStatus();
-    if (ledger != dynamic_table)
-      Violated("state: rows and keys that were pulled are of two moments");
+    if (ledger != dynamic_table) Violated("state: the pulled rows and keys are of two moments");
     if (has && !spec_.training.has_backups()) CheckPulled(process.replica, ledger, next);
     SleepFor(process, time_.Uniform(0, 0.2));
     if (!process.alive) return Killed();

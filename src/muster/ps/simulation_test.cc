@@ -21,21 +21,21 @@ PlantedBug Bug(const char* name, const char* invariant, const Tamper& tamper) {
 
 TEST(Simulation, EachPlantedBugIsCaught) {
   if (kUnderSanitizer)
-    GTEST_SKIP() << "the release build looks for them, in thousands of histories";
+    GTEST_SKIP() << "only the release build runs the thousands of histories that this takes";
   const std::vector<PlantedBug> bugs = {
       Bug("numbers pushes itself", "state", {.numbers_pushes_itself = true}),
-      Bug("takes any generation", "live", {.takes_any_generation = true}),
+      Bug("accepts any generation", "live", {.accepts_any_generation = true}),
       Bug("ignores incarnations", "live", {.ignores_incarnations = true}),
       Bug("others count at once", "together", {.others_count_at_once = true}),
-      Bug("keeps breaks", "named", {.keeps_breaks = true}),
-      Bug("lead first", "ends", {.leads_first = true}),
+      Bug("does not report breaks", "named", {.drops_breaks = true}),
+      Bug("pushes to the lead first", "ends", {.leads_first = true}),
       Bug("saves without waiting", "together", {.saves_without_waiting = true}),
-      Bug("forgets a position", "state", {.forgets_a_position = true}),
-      Bug("lets one more pass", "bound", {.lets_one_more_pass = true}),
+      Bug("loses a position", "state", {.drops_a_position = true}),
+      Bug("allows one batch too many", "bound", {.allows_one_more = true}),
       Bug("waits for nobody", "once", {.waits_for_nobody = true}),
-      Bug("forgets counts", "counts", {.forgets_counts = true}),
-      Bug("passes one over", "state", {.passes_one_over = true}),
-      Bug("takes stale gradients", "state", {.takes_stale = true}),
+      Bug("loses counts", "counts", {.drops_counts = true}),
+      Bug("misses a batch", "state", {.misses_a_batch = true}),
+      Bug("accepts stale gradients", "state", {.accepts_stale = true}),
       Bug("scales nothing", "state", {.scales_nothing = true}),
       Bug("settles alone", "state", {.settles_alone = true}),
       Bug("gives up soon", "named", {.gives_up_soon = true}),

@@ -34,20 +34,20 @@ class EvaluationBatchTest : public testing::Test {
   model::ModelSpec spec_;
 };
 
-TEST_F(EvaluationBatchTest, IsThatOfTheTraining) {
+TEST_F(EvaluationBatchTest, IsTheBatchSizeOfTheTraining) {
   Save("m/model.ckpt-1", "40");
   Save("m/model.ckpt-2", "64");
-  EXPECT_EQ(Rows(), 64) << "of the newest";
+  EXPECT_EQ(Rows(), 64) << "batch size of the newest checkpoint";
   EXPECT_EQ(Rows("m/model.ckpt-1"), 40);
 }
 
-TEST_F(EvaluationBatchTest, IsTheModelsDefaultWhereNobodyKnows) {
+TEST_F(EvaluationBatchTest, IsTheModelsDefaultWithoutACheckpointThatHasIt) {
   EXPECT_EQ(Rows(), 32) << "no checkpoint";
   Save("m/model.ckpt-1", "many");
   EXPECT_EQ(Rows(), 32);
 }
 
-TEST_F(EvaluationBatchTest, IsAnybodysWhereNothingDependsOnIt) {
+TEST_F(EvaluationBatchTest, IsZeroWhereNoValueDependsOnIt) {
   Save("m/model.ckpt-1", "40");
   Set(/*by_batch=*/false);
   EXPECT_EQ(Rows(), 0);

@@ -1,5 +1,5 @@
-// Exported weights: evaluation and prediction read them if their checkpoint is the folder of an
-// export (a SavedModel that an exporter or `muster export` has made of the same model).
+// Reads the weights of an export (a SavedModel that an exporter or `muster export` has made), so
+// that evaluation and prediction accept the export's folder as a checkpoint of the same model.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ namespace muster::score {
 // Whether `checkpoint` is the folder of a SavedModel.
 bool IsExport(io::FileSystem& files, const std::string& checkpoint);
 
-// The prefix of the bundle that has the weights: the one inside an export, else `checkpoint`.
+// The prefix of the bundle with the weights: the bundle inside an export, else `checkpoint` itself.
 std::string FindBundle(io::FileSystem& files, const std::string& checkpoint);
 
 // Fills `tensors`, which belong to a model of `spec`, from the export in `folder`. The result's

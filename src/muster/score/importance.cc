@@ -25,7 +25,7 @@ using formats::Columns;
 using formats::Field;
 using formats::ValueType;
 
-// Appends the values that `from` has in row `row`. Strings stay where they are.
+// Appends the values of row `row` of `from` to `to`. String values are not copied.
 void AppendValues(const Field& field, const Column& from, size_t row, Column* to) {
   const size_t begin = field.list ? from.offsets[row] : row;
   const size_t end = field.list ? from.offsets[row + 1] : row + 1;
@@ -47,7 +47,7 @@ void AppendValues(const Field& field, const Column& from, size_t row, Column* to
   if (field.mark_missing) to->missing.push_back(from.missing[row]);
 }
 
-// All rows of the data that fit the model, in memory.
+// Holds in memory all rows of the data that fit the model.
 class AllRows {
  public:
   AllRows(const model::Model& model, model::RowTransform rows)
@@ -65,7 +65,7 @@ class AllRows {
       bad_records_ = reader.bad_rows();
       for (size_t row = 0; std::cmp_less(row, batch.rows()); ++row) {
         if (max_rows > 0 && std::cmp_equal(all_.rows(), max_rows)) break;
-        Take(batch, row);
+        Add(batch, row);
       }
     }
     if (all_.rows() == 0) return absl::InvalidArgumentError("explain: the data has no rows");
@@ -76,7 +76,8 @@ class AllRows {
   uint64_t bad_records() const { return bad_records_; }
   const formats::Schema& schema() const { return rows_.used.schema; }
 
-  // Rows [begin, end) as a batch. Field `exchanged` (-1: none) has the values of the rows `order`.
+  // Makes a batch of rows [begin, end). Field `exchanged` (-1: none) has the values of the rows
+  // `order`.
   absl::Status MakeBatch(size_t begin, size_t end, int exchanged, std::span<const uint32_t> order,
                          features::FeatureBatch* batch) {
     chosen_.emplace(schema());
@@ -108,7 +109,7 @@ class AllRows {
     }
   }
 
-  void Take(const Columns& batch, size_t row) {
+  void Add(const Columns& batch, size_t row) {
     for (int i = 0; std::cmp_less(i, schema().fields.size()); ++i) {
       std::vector<std::string_view>& strings = all_.mutable_column(i).strings;
       const size_t before = strings.size();
@@ -147,7 +148,7 @@ struct Goal {
   bool lower_is_better = false;
 };
 
-// What tells of the data or of the run, and not whether the predictions are good.
+// False for metrics that describe the data or the run, and not how good predictions are.
 bool IsQuality(std::string_view metric) {
   return metric != "accuracy_baseline" && metric != "calibration" && metric != "gauc/groups" &&
          metric != "gauc/groups_left_out" && !metric.starts_with("calibration/bucket_") &&
@@ -180,7 +181,7 @@ class Explanation {
         progress_(progress),
         all_(all) {}
 
-  // The metric, where field `exchanged` (-1: none) has the values of the rows `order`.
+  // Computes the metric where field `exchanged` (-1: none) has the values of the rows `order`.
   absl::StatusOr<double> Score(int exchanged, std::span<const uint32_t> order) {
     MUSTER_ASSIGN_OR_RETURN(const auto metrics, model::NewMetrics(scorer_.model(), spec_.metrics));
     const auto size = static_cast<size_t>(spec_.input.reader.batch_size);
@@ -196,7 +197,7 @@ class Explanation {
     return Find(metrics->Values());
   }
 
-  // How much worse `after` is than `before`.
+  // Returns by how much `after` is worse than `before`.
   double GetLoss(double before, double after) const {
     return goal_.lower_is_better ? after - before : before - after;
   }
@@ -227,7 +228,7 @@ class Explanation {
   Scores scores_;
 };
 
-// Fisher and Yates.
+// The shuffle of Fisher and Yates.
 void Shuffle(RandomStream random, std::vector<uint32_t>* order) {
   std::iota(order->begin(), order->end(), 0U);
   for (size_t i = order->size(); i > 1; --i) std::swap((*order)[i - 1], (*order)[random.Below(i)]);
@@ -254,7 +255,7 @@ absl::StatusOr<Importance> MeasureImportance(
     const std::function<void(uint64_t done, uint64_t all)>& progress) {
   const model::Model& model = scorer.model();
   MUSTER_ASSIGN_OR_RETURN(Goal goal, ParseGoal(spec.metric, model.spec));
-  // The fields without label and weight are the inputs.
+  // The inputs are all fields but label and weight.
   MUSTER_ASSIGN_OR_RETURN(const model::RowTransform inputs,
                           model::NewRowTransform(model, /*with_labels=*/false, /*with_key=*/false));
   MUSTER_ASSIGN_OR_RETURN(model::RowTransform transform,

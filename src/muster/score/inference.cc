@@ -26,8 +26,8 @@ absl::StatusOr<model::ModelSpec> LoadModelDir(io::FileSystem& files, const std::
   if (IsExport(files, model_dir)) {
     return absl::NotFoundError(
         StrCat(model_dir,
-               " is an export, which does not say what its columns read: give the folder it was "
-               "trained in as --model-dir, and this as --checkpoint"));
+               " is an export, which does not say what its columns read: give the folder "
+               "the model was trained in as --model-dir, and the export as --checkpoint"));
   }
   return absl::NotFoundError(StrCat(model_dir, " is no model folder: it has no model.yaml and no ",
                                     "exported/; give --model-dir as it was given to ",
@@ -69,7 +69,7 @@ absl::Status ForwardPass::Freeze() { return engine_->Freeze(variables_->views())
 absl::Status ForwardPass::Run(const features::FeatureBatch& batch, engine::Forward* out) {
   if (dynamic_tables_ == nullptr) return engine_->Predict(variables_->views(), batch, out);
   MUSTER_ASSIGN_OR_RETURN(const features::FeatureBatch* const renumbered,
-                          dynamic_tables_->Take(batch));
+                          dynamic_tables_->Renumber(batch));
   return engine_->Predict(dynamic_tables_->views(), *renumbered, out);
 }
 

@@ -29,8 +29,8 @@ struct WeightsSource {
 
 // Fills `variables`, which belong to a model of `spec` and have no slots. NOT_FOUND if there is no
 // checkpoint; DATA_LOSS if it is broken, or if the newest is broken and `fall_back` is false;
-// FAILED_PRECONDITION if it is of another model; errors of RestoreExport. After an error the
-// variables may hold anything.
+// FAILED_PRECONDITION if it belongs to another model; errors of RestoreExport. After an error the
+// variables hold unspecified values.
 absl::StatusOr<checkpoint::Restored> LoadWeights(io::FileSystem& files,
                                                  const model::ModelSpec& spec,
                                                  const WeightsSource& source,
@@ -39,19 +39,19 @@ absl::StatusOr<checkpoint::Restored> LoadWeights(io::FileSystem& files,
 // Runs a model forward on batches. One owner thread, since an engine has one.
 class ForwardPass {
  public:
-  // `variables` hold loaded weights: those of `model` or of another model of the same spec, so that
-  // several forward passes, each with a model of its own, can share them. They must not change
-  // while any of these computes. `index` is made of `variables` and may be shared too; null if no
-  // table grows. `variables` and the engine and optimizers of `model` must outlive the result.
+  // `variables` hold loaded weights, those of `model` or of another model of the same spec: several
+  // forward passes, each with its own model, can share them. The weights must not change while any
+  // of these passes computes. `index` is the result of IndexKeys for `variables` and can be shared
+  // too. `variables` and the engine and optimizers of `model` must outlive the result.
   static absl::StatusOr<ForwardPass> Create(const model::Model& model,
                                             const train::Variables& variables,
                                             std::shared_ptr<const train::KeyIndex> index);
-  // The index that Create wants; null if no table of the model grows.
+  // Returns the index that Create takes; null if no table of the model grows.
   static std::shared_ptr<const train::KeyIndex> IndexKeys(const model::ModelSpec& spec,
                                                           const train::Variables& variables);
 
-  // Promises that the weights do not change until the next call: Run may then use results that
-  // were computed from them once (Engine::Freeze).
+  // Promises that the weights do not change until the next call of Freeze: Run may then reuse
+  // results that depend on the weights alone (Engine::Freeze).
   absl::Status Freeze();
   // Replaces *out by the forward pass over the batch. Errors are Engine::Predict's.
   absl::Status Run(const features::FeatureBatch& batch, engine::Forward* out);

@@ -33,8 +33,8 @@ std::string GetModelFile(io::FileSystem& files, const std::string& model_dir) {
   return files.Stat(exported).ok() ? exported : io::JoinPath(model_dir, "model.yaml");
 }
 
-// A checksum of the checkpoint's index, which has the checksum of every tensor, and of the model
-// file.
+// Returns a checksum of the model file and of the checkpoint's index, which has the checksum of
+// every tensor.
 absl::StatusOr<std::string> GetFingerprint(io::FileSystem& files, const std::string& model_dir,
                                            const std::string& checkpoint) {
   uint32_t crc = 0;
@@ -46,8 +46,8 @@ absl::StatusOr<std::string> GetFingerprint(io::FileSystem& files, const std::str
   return absl::StrFormat("%08x", crc);
 }
 
-// Counts the records of each file if parts are whole files; a share of all records needs no counts
-// in the plan.
+// Counts the records of each file if parts are whole files. If parts are shares of all records, the
+// plan needs no counts.
 absl::Status CountRecords(const data::SourceSet& set, const formats::DataFormat& format,
                           PartPlan* plan) {
   if (!plan->numbered || plan->by_record) return absl::OkStatus();
@@ -85,7 +85,7 @@ std::string DescribeData(const PartPlan& there, const PartPlan& wanted) {
   return StrCat("it is of ", there.data.size(), " files of data, not ", wanted.data.size());
 }
 
-// What differs from the folder's plan; "" if the folder's plan can be continued.
+// Describes what differs from the folder's plan; "" if the folder's plan can be continued.
 std::string Difference(const PartPlan& there, const PartPlan& wanted) {
   if (there.checkpoint != wanted.checkpoint) {
     return StrCat("it is of checkpoint ", there.checkpoint, ", not ", wanted.checkpoint,
@@ -108,7 +108,7 @@ absl::Status CheckNoParts(io::FileSystem& files, const std::string& folder) {
     if (!name.starts_with("part-")) continue;
     return absl::FailedPreconditionError(
         StrCat(folder, " has ", name, " and no ", kPlanName,
-               ", which says what that is part of: give another folder, or empty it"));
+               ", the plan that it belongs to: give another folder, or empty this one"));
   }
   return absl::OkStatus();
 }
@@ -169,7 +169,7 @@ absl::StatusOr<PartPlan> ParsePartPlan(std::string_view text, std::string_view w
                          .modified_ns = file.Int("modified_ns", 0, -kMax, kMax),
                          .identity = file.Text("identity"),
                          .records = file.Int("records", -1, 0, kMaxRecords)});
-    fields.Take(file.status());
+    fields.Update(file.status());
   }
   MUSTER_RETURN_IF_ERROR(fields.status());
   return plan;

@@ -1,5 +1,5 @@
-// Parses any bytes as a plan of parts: they are refused, or printing and parsing the plan again
-// gives an equal one.
+// Parses any bytes as a PartPlan: either they are refused, or the plan, printed and parsed again,
+// is equal.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

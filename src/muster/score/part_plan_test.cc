@@ -10,7 +10,9 @@ using testing::HasSubstr;
 using train::RunConfig;
 using train::TrainSpec;
 
-// "id\n1\n", compressed.
+// The text "id
+// 1
+// ", compressed.
 const std::string kGzip(
     "\037\213\010\000\000\000\000\000\002\003\313\114\341\062\344\002\000\017\351\133\315\005\000"
     "\000\000",
@@ -33,7 +35,7 @@ class PartPlanTest : public train::TrainingTest {
                                   .suffix = ".csv",
                                   .processes = processes});
   }
-  // The error with which OpenPartPlan refuses to continue the folder's plan.
+  // Returns the error with which OpenPartPlan refuses to continue the folder's plan.
   std::string Refused(const std::string& settings = "csv") {
     const absl::Status status = OpenPartPlan(*files_, "out", Make(2, settings).value()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
@@ -41,7 +43,7 @@ class PartPlanTest : public train::TrainingTest {
   }
 };
 
-TEST_F(PartPlanTest, FilesArePartsWhereThereAreEnough) {
+TEST_F(PartPlanTest, PartsAreWholeFilesIfThereAreEnough) {
   const auto plan = Make(3);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->parts, 3);
@@ -58,7 +60,7 @@ TEST_F(PartPlanTest, FewerFilesAreCutByRecord) {
   EXPECT_EQ(plan->GetShard(1).by, data::ShardBy::kRecord);
 }
 
-TEST_F(PartPlanTest, BatchesAreCutNowhereUnlessAFileIsCompressed) {
+TEST_F(PartPlanTest, NoBatchIsCutUnlessAFileIsCompressed) {
   PartPlanOptions options = {
       .patterns = {"data/*.csv"}, .model_dir = "model", .processes = 2, .batch_size = 4};
   const auto plan = MakePartPlan(*files_, options);
@@ -74,7 +76,7 @@ TEST_F(PartPlanTest, BatchesAreCutNowhereUnlessAFileIsCompressed) {
   EXPECT_EQ(by_file->GetShard(1).by, data::ShardBy::kFile);
 }
 
-TEST_F(PartPlanTest, ComesBackAsItWas) {
+TEST_F(PartPlanTest, IsReadAsItWasWritten) {
   PartPlan plan = Make(4).value();
   for (const int multiple : {1, 100}) {
     plan.multiple = multiple;
@@ -84,13 +86,13 @@ TEST_F(PartPlanTest, ComesBackAsItWas) {
   }
 }
 
-TEST_F(PartPlanTest, APlanOfBeforeHasNoMultiple) {
+TEST_F(PartPlanTest, APlanOfAnOlderVersionHasNoMultiple) {
   const auto parsed = ParsePartPlan(R"({"version":1,"parts":2})", "plan");
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->multiple, 1);
 }
 
-TEST_F(PartPlanTest, WhatIsNoPlanIsSaid) {
+TEST_F(PartPlanTest, TextThatIsNoPlanIsRefusedWithTheReason) {
   for (const char* text :
        {"", "[]", "{}", R"({"version":2,"parts":1})", R"({"version":1,"parts":0})",
         R"({"version":1,"parts":1,"multiple":0})", R"({"version":1,"parts":1,"data":[3]})",
@@ -148,12 +150,12 @@ TEST_F(PartPlanTest, AnExportedModelHasAFileOfItsOwn) {
   EXPECT_THAT(Refused(), HasSubstr("has changed"));
 }
 
-TEST_F(PartPlanTest, PartsWithoutAPlanAreNobodys) {
+TEST_F(PartPlanTest, PartsWithoutAPlanAreRefused) {
   Write("out/part-00000-of-00002.csv", "id\n");
   EXPECT_THAT(Refused(), AllOf(HasSubstr("part-00000-of-00002.csv"), HasSubstr("_parts.json")));
 }
 
-TEST_F(PartPlanTest, APartIsDoneWhenItHasItsName) {
+TEST_F(PartPlanTest, APartIsDoneWhenItsFileExists) {
   const PartPlan plan = OpenPartPlan(*files_, "out", Make(2).value()).value();
   Write("out/.part-00001-of-00003.csv.tmp-7", "half");
   Write("out/part-00002-of-00003.csv", "whole");

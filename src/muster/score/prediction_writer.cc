@@ -52,7 +52,7 @@ class Output {
     return absl::OkStatus();
   }
 
-  // For a writer that takes over the file and closes it itself.
+  // Hands the file over to a writer that closes it itself.
   std::unique_ptr<io::WritableFile> ReleaseFile() { return std::move(file_); }
 
   absl::Status Finish() {
@@ -75,7 +75,7 @@ class Output {
   bool closed_ = false;
 };
 
-// The places in `shape` of the tensors that are written.
+// Returns the indices in `shape` of the tensors that are written.
 std::vector<size_t> WrittenTensors(const engine::Predictions& shape, bool csv) {
   const bool says_logistic = shape.Find("logistic") != nullptr;
   std::vector<size_t> places;
@@ -331,7 +331,7 @@ absl::StatusOr<PredictionFormat> FormatFor(const std::string& path) {
   }
   return absl::InvalidArgumentError(StrCat("output '", path,
                                            "': the name must end in .csv, .jsonl or .tfrecord; ",
-                                           "or say --format csv|jsonl|tfrecord"));
+                                           "or give --format csv|jsonl|tfrecord"));
 }
 
 absl::StatusOr<std::unique_ptr<PredictionWriter>> PredictionWriter::Create(
@@ -346,9 +346,9 @@ absl::StatusOr<std::unique_ptr<PredictionWriter>> PredictionWriter::Create(
   MUSTER_ASSIGN_OR_RETURN(auto output, Output::Open(files, options.path));
   for (const engine::PredictionTensor& tensor : shape.tensors) {
     if (tensor.width > 0 || options.format != PredictionFormat::kCsv) continue;
-    return absl::InvalidArgumentError(StrCat("prediction '", tensor.name,
-                                             "' has any number of values, which columns of CSV ",
-                                             "cannot hold: say --format jsonl or tfrecord"));
+    return absl::InvalidArgumentError(StrCat(
+        "prediction '", tensor.name, "' has a varying number of values, which columns of CSV ",
+        "cannot hold: give --format jsonl or tfrecord"));
   }
   if (options.format != PredictionFormat::kTfRecord) {
     return std::make_unique<TextWriter>(std::move(output), std::move(options), shape);

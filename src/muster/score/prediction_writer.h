@@ -1,6 +1,6 @@
-// PredictionWriter: writes predictions to a file, one row for each prediction, under the names of
-// tf.estimator's head (engine/predictions.h). Tensors that are the same in every row are left out:
-// all_class_ids, all_classes and multi-label's classes.
+// PredictionWriter: writes predictions to a file, one row for each prediction, under the names that
+// tf.estimator's head gives them (engine/predictions.h). Tensors that are the same in every row are
+// left out: all_class_ids, all_classes and the classes of a multi-label head.
 #pragma once
 
 #include <cstdint>
@@ -23,21 +23,21 @@ enum class PredictionFormat {
   kTfRecord,   // tf.Example with the same features
 };
 
-// The format by the end of the file name: .csv, .jsonl or .json, .tfrecord or .tfrecords.
-// INVALID_ARGUMENT for any other name.
+// Returns the format for the end of the file's name: .csv, .jsonl or .json, .tfrecord or
+// .tfrecords. INVALID_ARGUMENT for any other name.
 absl::StatusOr<PredictionFormat> FormatFor(const std::string& path);
 
 // The file appears under its name when Close() has returned OK. Until then it has a temporary name,
-// and the destructor removes it. One owner thread.
+// under which the destructor removes it. One owner thread.
 class PredictionWriter {
  public:
   struct Options {
     std::string path;  // "-": standard output (CSV and JSON lines)
     PredictionFormat format = PredictionFormat::kCsv;
-    std::string key;           // name of the key; "": "row", with rows as numbers
-    bool numeric_key = false;  // JSON and Example: writes the key as a number
+    std::string key;           // the key's name; "": "row", and rows are numbered
+    bool numeric_key = false;  // in JSON and Example the key is a number
   };
-  // `predictor` makes the predictions that will be written; it is not kept. INVALID_ARGUMENT for
+  // `predictor`, which is not kept, is the one that makes the predictions. INVALID_ARGUMENT for
   // predictions that the format cannot hold, and for TFRecord to standard output.
   static absl::StatusOr<std::unique_ptr<PredictionWriter>> Create(
       io::FileSystem& files, const Options& options, const engine::Predictor& predictor);

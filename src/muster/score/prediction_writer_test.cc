@@ -24,7 +24,7 @@ class PredictionWriterTest : public testing::Test {
     EXPECT_FALSE(files_->Stat(options.path).ok()) << "visible before it is whole";
     ASSERT_TRUE((*writer)->Close().ok());
   }
-  // Predictions for two rows, by a binary head.
+  // Writes a binary head's predictions for two rows.
   void WriteBinary(const PredictionWriter::Options& options, std::vector<std::string> keys,
                    std::vector<std::string> classes) {
     WriteAll(options, std::move(keys), engine::Predictor({}, std::move(classes)), {0.0f, 2.5f});

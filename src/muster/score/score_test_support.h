@@ -1,5 +1,5 @@
 // Shared by the tests of Scorer: the results of a Scorer and of an Estimator for the same batches,
-// as text that contains every bit.
+// as text that shows every bit.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace muster::score {
 
-// Names, shapes and the bytes of all values.
+// Prints names, shapes and the bytes of all values.
 inline std::string Describe(const engine::Predictions& predictions) {
   const auto bytes = [](const auto& values) {
     const auto all = std::as_bytes(std::span(values));
@@ -34,7 +34,8 @@ class ScoreTest : public train::TrainingTest {
  protected:
   static constexpr int kBatchSize = 16;
 
-  // By batch: the predictions that the Estimator gives with the newest weights of "model".
+  // Returns for each batch the predictions that the Estimator gives with the newest weights of
+  // "model".
   std::vector<std::string> EstimatorScores(std::string_view yaml, const std::string& data,
                                            int threads) {
     std::vector<std::string> all;
@@ -65,14 +66,14 @@ class ScoreTest : public train::TrainingTest {
     }
   }
 
-  // By batch: what one thread gets for the batches in their order.
+  // Returns for each batch the predictions that one thread gets, in the batches' order.
   static std::vector<std::string> AllScores(Scorer& scorer,
                                             const std::vector<features::FeatureBatch>& batches) {
     return ScoresByThreads(scorer, batches, 1)[0];
   }
 
-  // By thread and batch. The threads score all batches at the same time, each beginning with
-  // another batch.
+  // Returns predictions by thread and batch. The threads score all batches at the same time, and
+  // each begins with another batch.
   static std::vector<std::vector<std::string>> ScoresByThreads(
       Scorer& scorer, const std::vector<features::FeatureBatch>& batches, size_t threads) {
     std::vector<std::vector<std::string>> all(threads,

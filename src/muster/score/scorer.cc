@@ -15,8 +15,8 @@ absl::StatusOr<std::unique_ptr<Scorer>> Scorer::Open(io::FileSystem& files,
                                                      const ScorerOptions& options) {
   if (options.lanes < 1 || options.threads < 1) {
     return absl::InvalidArgumentError(
-        StrCat("a Scorer of ", options.lanes, " lanes with ", options.threads,
-               " threads: it needs at least one lane, and one thread in it"));
+        StrCat("a Scorer with ", options.lanes, " lanes with ", options.threads,
+               " threads: it needs at least one lane with at least one thread"));
   }
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
                           LoadModelDir(files, options.weights.model_dir));

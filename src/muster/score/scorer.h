@@ -45,9 +45,9 @@ struct Scores {
 struct ScorerOptions {
   WeightsSource weights = {};
   int lanes = 1;    // batches that are computed at the same time
-  int threads = 1;  // of each lane
+  int threads = 1;  // threads of each lane
   engine::Precision precision = engine::Precision::kFloat32;
-  std::string tensorflow = {};  // of an exported Keras model, as for model::BuildOptions
+  std::string tensorflow = {};  // for an exported Keras model, as in model::BuildOptions
 };
 
 // An engine computes one batch at a time, in buffers of its own. So a Scorer has lanes, each with
@@ -65,24 +65,24 @@ class Scorer {
   // process reads it when the lane computes for the first time. Until Open has returned, a running
   // training may remove the checkpoint, unless the caller holds a lease on it (checkpoint/lease.h).
   // Errors are those of LoadModelDir, model::BuildModel and LoadWeights; INVALID_ARGUMENT if lanes
-  // or threads are less than 1. That TensorFlow is missing is reported by Score.
+  // or threads are less than 1. Only Score reports that TensorFlow is missing.
   static absl::StatusOr<std::unique_ptr<Scorer>> Open(io::FileSystem& files,
                                                       const ScorerOptions& options);
-  // No call of Score may be running when it is destroyed.
+  // No call of Score may be running when the Scorer is destroyed.
   Scorer(const Scorer&) = delete;
   Scorer& operator=(const Scorer&) = delete;
 
-  // Replaces *scores, whose memory is used again. Thread-safe: each caller has its own `batch` and
-  // `scores`. Calls wait for a free lane, in the order in which they arrived. INVALID_ARGUMENT for
-  // a batch that does not fit the model, or that has no rows; errors of the engine. After an error
-  // the Scorer can be used as before.
+  // Replaces *scores, whose memory is reused. Thread-safe: each caller has its own `batch` and
+  // `scores`. Calls wait for a free lane in the order in which they arrived. INVALID_ARGUMENT for a
+  // batch that does not fit the model or has no rows; errors of the engine. After an error the
+  // Scorer can be used as before.
   absl::Status Score(const features::FeatureBatch& batch, Scores* scores);
 
-  // The model from which inputs, transforms and metrics are made. Its engine belongs to no lane: a
-  // caller that computes with it (as the metrics of an exported model do at their end) must do so
-  // on one thread at a time.
+  // The model from which inputs, transforms and metrics are made. No lane uses its engine: a caller
+  // that computes with it (as Metrics::Finish does for an exported model) must do so on one thread
+  // at a time.
   const model::Model& model() const { return model_; }
-  // Makes the predictions. Immutable; it must outlive the Scores.
+  // Makes the predictions of Scores. Immutable; must outlive the Scores.
   const engine::Predictor& predictor() const { return predictor_; }
   // The checkpoint that was loaded; its `note` says why a newer one was skipped.
   const checkpoint::Restored& restored() const { return restored_; }

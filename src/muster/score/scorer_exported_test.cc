@@ -94,8 +94,8 @@ TEST_F(ScorerOfExportedModelTest, FourThreadsGetTheBytesOfTheEstimator) {
   EXPECT_THAT(scores.forward.logits, ElementsAre(6, 7, 2, 3));
 }
 
-// The host process ends with the thread that started it: that is the lane's, not a caller's. The
-// third run of one process fails.
+// TensorFlow's process ends with the thread that started it, which must be the lane's thread, not a
+// caller's. The third run of any process fails.
 TEST_F(ScorerOfExportedModelTest, OneProcessServesCallersWhoseThreadsEnd) {
   folder_.Write("exported/step/saved_model.pb",
                 engine::tensorflow::TestGraph() + std::string("fault fail 3 none\n"));
@@ -113,7 +113,7 @@ TEST_F(ScorerOfExportedModelTest, OneProcessServesCallersWhoseThreadsEnd) {
   EXPECT_THAT(codes, ElementsAre(Code::kOk, Code::kOk, testing::Ne(Code::kOk), Code::kOk));
 }
 
-TEST_F(ScorerOfExportedModelTest, ThatTensorFlowIsMissingIsReportedByScore) {
+TEST_F(ScorerOfExportedModelTest, ScoreReportsThatTensorFlowIsMissing) {
   const auto scorer = Scorer::Open(
       *local_, {.weights = {.model_dir = folder_.path()}, .tensorflow = folder_.File("nowhere")});
   ASSERT_TRUE(scorer.ok()) << scorer.status();

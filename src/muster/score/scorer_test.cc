@@ -36,7 +36,7 @@ model:
 train: {batch_size: 16, epochs: 3, seed: 5}
 )";
 
-// The two parts have tables of their own over the same keys.
+// The wide and the deep part have separate tables over the same keys.
 constexpr std::string_view kKeys = R"(
 inputs: {id: int, x: float, color: string, y: int}
 label: y
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ScorerTest,
                                          ModelFile{"TablesThatGrow", kKeys}),
                          [](const auto& test) { return test.param.name; });
 
-TEST_P(ScorerTest, ItsBytesAreTheEstimatorsPredictions) {
+TEST_P(ScorerTest, ThePredictionsAreTheEstimatorsToTheBit) {
   TrainParam();
   for (const int threads : {1, 2}) {
     const auto expected = EstimatorScores(GetParam().yaml, "rows.csv", threads);
@@ -90,7 +90,7 @@ TEST_P(ScorerTest, ItsBytesAreTheEstimatorsPredictions) {
   }
 }
 
-TEST_P(ScorerTest, FourThreadsAtOnceGetTheBytesThatOneGets) {
+TEST_P(ScorerTest, FourThreadsAtOnceGetTheBitsThatOneThreadGets) {
   TrainParam();
   const auto expected = EstimatorScores(GetParam().yaml, "rows.csv", /*threads=*/1);
   for (const int lanes : {1, 2, 4}) {
@@ -117,7 +117,7 @@ class ScorerOfWeightsTest : public ScoreTest {
   absl::Status OpenError(const WeightsSource& weights) {
     return Scorer::Open(*files_, {.weights = weights}).status();
   }
-  // The error with which a prediction by the Estimator ends.
+  // Returns the error with which a prediction by the Estimator ends.
   absl::Status PredictError(const WeightsSource& weights) {
     const auto estimator = NewEstimator(train::kTestSpec, weights.model_dir);
     estimator->set_checkpoint(weights.checkpoint);
@@ -151,7 +151,7 @@ TEST_F(ScorerOfWeightsTest, AMissingOrBrokenCheckpointIsReportedAsByPredict) {
   EXPECT_EQ(OpenError({.model_dir = "untrained"}), PredictError({.model_dir = "untrained"}));
 }
 
-TEST_F(ScorerOfWeightsTest, AnOlderCheckpointIsLoadedOnlyIfThatIsAllowed) {
+TEST_F(ScorerOfWeightsTest, AnOlderCheckpointIsLoadedOnlyIfFallBackIsSet) {
   TrainTo(10);
   TrainTo(20);
   BreakTheNewest("model/model.ckpt-20.data-00000-of-00001");
@@ -161,7 +161,7 @@ TEST_F(ScorerOfWeightsTest, AnOlderCheckpointIsLoadedOnlyIfThatIsAllowed) {
   EXPECT_THAT((*scorer)->restored().note, HasSubstr("passed over for model/model.ckpt-10"));
 }
 
-TEST_F(ScorerOfWeightsTest, ACheckpointOrAnExportThatIsNamedIsLoaded) {
+TEST_F(ScorerOfWeightsTest, ANamedCheckpointOrExportIsLoaded) {
   TrainTo(10);
   ASSERT_TRUE(NewEstimator(train::kTestSpec, "model")->Export("saved").ok());
   const auto expected = EstimatorScores(train::kTestSpec, "train.csv", /*threads=*/1);
@@ -176,7 +176,7 @@ TEST_F(ScorerOfWeightsTest, ACheckpointOrAnExportThatIsNamedIsLoaded) {
   }
 }
 
-TEST_F(ScorerOfWeightsTest, ItNeedsNoFileOnceItIsOpen) {
+TEST_F(ScorerOfWeightsTest, NoFileIsNeededOnceItIsOpen) {
   TrainTo(10);
   const auto expected = EstimatorScores(train::kTestSpec, "train.csv", /*threads=*/1);
   const auto scorer = Scorer::Open(*files_, {.weights = {.model_dir = "model"}});
@@ -185,7 +185,7 @@ TEST_F(ScorerOfWeightsTest, ItNeedsNoFileOnceItIsOpen) {
   EXPECT_EQ(AllScores(**scorer, Batches(**scorer, "train.csv")), expected);
 }
 
-// The metrics of an evaluation are made of the scores of batches with labels.
+// The metrics of an evaluation are computed from the scores of batches with labels.
 TEST_F(ScorerOfWeightsTest, BatchesWithLabelsAreEvaluatedAsByTheEstimator) {
   TrainTo(10);
   train::Progress progress(train::ProgressStyle::kNone, 2, clock_);
@@ -224,7 +224,7 @@ TEST_F(ScorerOfWeightsTest, ABatchThatDoesNotFitIsRefusedAndTheNextOneIsScored) 
   EXPECT_EQ(AllScores(**scorer, batches), expected);
 }
 
-TEST_F(ScorerOfWeightsTest, ItNeedsALaneAndAThread) {
+TEST_F(ScorerOfWeightsTest, LanesAndThreadsMustBeAtLeastOne) {
   TrainTo(10);
   for (const auto& [lanes, threads] : {std::pair(0, 1), std::pair(1, 0)}) {
     const absl::Status status =

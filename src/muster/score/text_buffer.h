@@ -29,7 +29,7 @@ class TextBuffer {
     size_ += static_cast<size_t>(std::to_chars(to, to + kMostDigits, value).ptr - to);
   }
 
-  // The shortest digits that read back as the same value.
+  // Appends the shortest digits that read back as the same value.
   void AppendNumber(float value) {
     char* const to = Room(kMostFloatChars);
     size_ += static_cast<size_t>(ShortestFloat(value, to) - to);
@@ -40,7 +40,7 @@ class TextBuffer {
   void Clear() { size_ = 0; }  // keeps the memory
 
  private:
-  static constexpr size_t kMostDigits = 20;  // of an int64_t
+  static constexpr size_t kMostDigits = 20;  // digits and sign of an int64_t
 
   char* Room(size_t size) {
     if (capacity_ - size_ < size) [[unlikely]] {

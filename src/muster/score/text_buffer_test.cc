@@ -7,7 +7,7 @@
 namespace muster::score {
 namespace {
 
-TEST(TextBufferTest, PiecesOfEveryLengthFollowOnEachOther) {
+TEST(TextBufferTest, PiecesOfEveryLengthAreAppended) {
   const std::string letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP";
   TextBuffer buffer;
   std::string expected;

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kLooksPerLife = 8;
 constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 
-// Returns the place in waiting_ of a key that has no row, from its negative number.
+// Converts the negative number of a key without a row to its index in waiting_.
 size_t WaitsAt(int32_t place) { return static_cast<size_t>(-1 - int64_t{place}); }
 
 // Removes `row` from `values`, which has rows of `cols` floats: the last row takes its place.
@@ -86,7 +86,7 @@ int32_t DynamicTable::NewRow(int64_t key, int64_t step) {
   return row;
 }
 
-// Counts the step for the key, and gives the key a row if it is due. Returns the row, or -1.
+// Counts the step for the key, and admits the key if it is due. Returns its row, or -1.
 int32_t DynamicTable::Admit(int64_t key, int64_t step) {
   const auto [found, is_new] = places_.try_emplace(key, -1);
   int32_t& place = found->second;
@@ -106,7 +106,7 @@ int32_t DynamicTable::Admit(int64_t key, int64_t step) {
     place = ~static_cast<int32_t>(waits);
     return -1;
   }
-  // A full table takes no memory for new keys, which would only wait.
+  // A full table uses no memory for new keys, which could only wait.
   waiting_.pop_back();
   places_.erase(found);
   return -1;
@@ -152,7 +152,7 @@ void DynamicTable::Apply(std::span<const int64_t> keys, std::span<const float> g
   for (size_t i = 0; i < keys.size(); ++i) {
     const int32_t row = Admit(keys[i], step);
     if (row < 0) {
-      // From the first key without a row on, the gradients of keys with a row are copied together.
+      // Once a key has no row, the gradients of keys that have one are gathered in admitted_.
       if (touched_.size() == i) {
         const auto before = gradient.first(i * gradient_cols_);
         admitted_.assign(before.begin(), before.end());
@@ -218,7 +218,7 @@ absl::Status DynamicTable::Add(const DynamicTableEntries& entries) {
     const auto [found, is_new] = places_.try_emplace(key, -1);
     if (!is_new) {
       return absl::InvalidArgumentError(
-          StrCat("table ", spec_.name, ": the key ", key, " is there twice"));
+          StrCat("table ", spec_.name, ": the key ", key, " appears twice"));
     }
     if (entries.counts[i] != 0) {
       found->second = ~static_cast<int32_t>(waiting_.size());

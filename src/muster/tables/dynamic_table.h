@@ -1,5 +1,5 @@
-// DynamicTable: a table that gets rows as their keys appear. It has all keys of its variable, or
-// only some: on a parameter server, those that this server owns.
+// DynamicTable: a table that grows: it gets a row for a key when the key has appeared. It has all
+// keys of its variable or, on a parameter server, those that this server owns.
 //
 // A key is known once a step has named it, unless the table is then full. The key gets a row at the
 // `admit_after`-th step that names it, if there is room: an initial row, which is a function of
@@ -7,8 +7,8 @@
 // steps are dropped. A step is an update: it counts once, however often its batch, or the batches
 // of several replicas together, contain the key.
 //
-// For a key without a row a step reads its initial row if this step will admit the key, else zeros.
-// So a table with admit_after 1 computes what a table of all keys would.
+// For a key without a row a step reads the initial row if this step will admit the key, else zeros.
+// So a table with admit_after 1 computes the same as a table that has all keys from the start.
 //
 // Every max(1, expire_after / 8) updates, keys that no step has named for expire_after steps are
 // removed, with or without a row. This depends on the number of the update alone: a training that
@@ -26,7 +26,7 @@
 
 namespace muster::tables {
 
-// Some of a table's keys and what belongs to each.
+// Some keys of a table, with their counts, last steps and values.
 struct DynamicTableEntries {
   std::vector<int64_t> keys = {};
   std::vector<int64_t> counts = {};      // 0: the key has a row; else how many steps have named it
@@ -74,7 +74,7 @@ class DynamicTable {
   const DynamicTableSpec spec_;
   const size_t cols_, gradient_cols_;
   const int64_t capacity_;
-  // The row of each known key or, if it has none, ~(its place in waiting_).
+  // The row of each known key or, if it has none, ~(its index in waiting_).
   absl::flat_hash_map<int64_t, int32_t> places_;
   std::vector<int64_t> keys_, last_steps_;  // by row
   std::vector<float> weights_;

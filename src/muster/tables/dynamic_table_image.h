@@ -1,5 +1,5 @@
-// DynamicTableImage: all of a table that grows, as a checkpoint has it: sorted by key, so that the
-// same table gives the same bytes however its keys were spread over servers.
+// DynamicTableImage: the contents of a table that grows, as a checkpoint stores them: sorted by
+// key, so that the bytes do not depend on how the keys were spread over servers.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct DynamicTableImage {
   int64_t GetKey(int64_t i) const;
 };
 
-// Copy a table to its image and back, in one process.
+// CopyImage copies a table to its image, UseImage copies an image into a table.
 void CopyImage(const DynamicTable& table, const DynamicTableSpec& spec, DynamicTableImage* image);
 absl::Status UseImage(const DynamicTableImage& image, const DynamicTableSpec& spec,
                       DynamicTable* table);

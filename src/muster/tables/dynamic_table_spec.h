@@ -1,5 +1,5 @@
-// DynamicTableSpec: describes a variable to the table that holds it and grows. It is plain data,
-// the same in every process that holds keys of the variable.
+// DynamicTableSpec: describes a variable whose table grows. It is plain data, the same in every
+// process that holds keys of the variable.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace muster::tables {
 
 // How rows are added to a table and removed (dynamic_table.h).
 struct Growth {
-  int64_t admit_after = 1;   // a key gets a row at the step that is this many-th to name it
+  int64_t admit_after = 1;   // a key gets a row when this many steps have named it
   int64_t expire_after = 0;  // a key that no step names for this many steps is removed; 0: never
   int64_t capacity = 0;      // rows of the variable, in all its tables together; 0: any number
   // Initial rows are truncated normal numbers of the stream of (seed, variable, key).

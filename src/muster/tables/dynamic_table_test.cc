@@ -49,7 +49,7 @@ class DynamicTableTest : public testing::Test {
   std::unique_ptr<DynamicTable> table_;
 };
 
-TEST_F(DynamicTableTest, AKeyHasARowAtOnceAndTheRowItReadBefore) {
+TEST_F(DynamicTableTest, ANewKeyGetsTheInitialRowThatWasRead) {
   const std::vector<float> initial = Read(7);
   EXPECT_NE(initial[0], 0);
   EXPECT_EQ(table_->rows(), 0) << "reading makes no row";
@@ -69,7 +69,7 @@ TEST_F(DynamicTableTest, AnInitialRowDependsOnTheKeyAlone) {
   EXPECT_GT(values.size(), 990u);
 }
 
-TEST_F(DynamicTableTest, AKeyIsAdmittedByTheStepThatIsItsThird) {
+TEST_F(DynamicTableTest, AKeyIsAdmittedByTheThirdStepThatNamesIt) {
   Use({.admit_after = 3});
   for (int64_t step = 0; step < 2; ++step) {
     EXPECT_THAT(Read(7), Each(0)) << step;
@@ -85,7 +85,7 @@ TEST_F(DynamicTableTest, AKeyIsAdmittedByTheStepThatIsItsThird) {
   EXPECT_THAT(Read(7), ElementsAre(initial[0] - 1, initial[1] - 1));
 }
 
-TEST_F(DynamicTableTest, AKeyThatNoStepNamesForSoLongIsForgotten) {
+TEST_F(DynamicTableTest, AKeyThatNoStepNamesExpires) {
   Use({.admit_after = 2, .expire_after = 8});
   Step({1, 2}, 0);
   Step({1, 2, 3}, 1);  // 1 and 2 have rows, 3 waits
@@ -102,11 +102,11 @@ TEST_F(DynamicTableTest, AKeyThatNoStepNamesForSoLongIsForgotten) {
   EXPECT_THAT(KeysWithRows(), ElementsAre(2));
 }
 
-TEST_F(DynamicTableTest, AFullTableTakesNoMoreKeysUntilOthersGo) {
+TEST_F(DynamicTableTest, AFullTableAdmitsNoKeyUntilAnotherExpires) {
   Use({.expire_after = 8, .capacity = 2});
   Step({1, 2, 3}, 0);
   EXPECT_THAT(KeysWithRows(), ElementsAre(1, 2));
-  EXPECT_EQ(table_->size(), 2) << "no memory for those who do not fit";
+  EXPECT_EQ(table_->size(), 2) << "keys that do not fit use no memory";
   EXPECT_THAT(Read(3), Each(0));
   for (int64_t step = 1; step < 9; ++step) Step({2, 3}, step);
   EXPECT_THAT(KeysWithRows(), ElementsAre(2));
@@ -122,7 +122,7 @@ TEST_F(DynamicTableTest, TablesOfOneVariableShareTheCapacity) {
 }
 
 // Slots stay with their rows when rows move to other places.
-TEST_F(DynamicTableTest, AnImageHasAllRowsInOneOrderAndATableMadeOfItContinuesAlike) {
+TEST_F(DynamicTableTest, ATableMadeFromAnImageContinuesLikeTheOriginal) {
   for (const char* const kind : {"adagrad", "adam"}) {
     Use({.admit_after = 2, .expire_after = 16}, kind);
     const auto keys_of = [](int64_t step) {
@@ -158,11 +158,11 @@ TEST_F(DynamicTableTest, EntriesThatDoNotFitAreRefused) {
   EXPECT_THAT(ToStd(table_->Add({.keys = {1}, .counts = {0}, .last_steps = {0}}).message()),
               HasSubstr("1 keys with 1 counts, 1 steps and 0 floats"));
   const DynamicTableEntries twice = {.keys = {1, 1}, .counts = {3, 4}, .last_steps = {0, 0}};
-  EXPECT_THAT(ToStd(table_->Add(twice).message()), HasSubstr("the key 1 is there twice"));
+  EXPECT_THAT(ToStd(table_->Add(twice).message()), HasSubstr("the key 1 appears twice"));
 }
 
 // Gradients with squares (optim/row_layout.h) are copied together like others.
-TEST_F(DynamicTableTest, SquaresGoWithTheirKeys) {
+TEST_F(DynamicTableTest, SquaresStayWithTheirKeys) {
   using Spec = optim::OptimizerSpec;
   Use({.admit_after = 2}, "adagrad", Spec::Rule::kKeras);
   table_->Apply(std::vector<int64_t>{7, 9}, std::vector<float>(8), 0);

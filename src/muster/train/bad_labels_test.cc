@@ -1,5 +1,5 @@
-// Rows that are left out because of their labels, up to all rows of a batch, of a replica's share
-// or at the end of the data: the next rows take their places, and no step is made without rows.
+// Rows are left out because of their labels: some or all rows of a batch, of a replica's share, or
+// at the end of the data. The next rows take their places, and no step is made without rows.
 #include <algorithm>
 
 #include "muster/train/parameter_server/ps_training_test_support.h"
@@ -46,7 +46,7 @@ class BadLabelsTest : public PsTrainingTest {
   }
 };
 
-TEST_F(BadLabelsTest, AnEvaluationStepsOverABatchOfThem) {
+TEST_F(BadLabelsTest, AnEvaluationSkipsABatchOfBadRows) {
   WriteLabels("labels.csv", "01");
   ASSERT_TRUE(Train("model", Spec(2), kLabelsSpec).ok());
   for (const std::string labels : {"019", "9901", "01990199", "9"}) {
@@ -66,14 +66,14 @@ TEST_F(BadLabelsTest, AnEvaluationStepsOverABatchOfThem) {
   }
 }
 
-TEST_F(BadLabelsTest, ATrainingMakesNoStepOfThem) {
+TEST_F(BadLabelsTest, ATrainingMakesNoStepOfBadRows) {
   WriteLabels("labels.csv", "9019");
   for (const auto& [batch_size, steps] : {std::pair(1, 4), {2, 2}, {4, 2}}) {
     const std::string folder = StrCat("model", batch_size);
     const auto result = Train(folder, Spec(batch_size), kLabelsSpec);
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(result->step, steps);
-    EXPECT_EQ(result->bad_records, 2u) << "those after the last batch, too";
+    EXPECT_EQ(result->bad_records, 2u) << "bad rows after the last batch count too";
     EXPECT_EQ(result->records, (RecordCounts{.trained = 4}));
   }
 }
@@ -89,7 +89,7 @@ TEST_F(BadLabelsTest, BatchesAreFilledWithTheNextRows) {
 }
 
 // Bad rows change neither weights nor steps nor counts when a training is continued.
-TEST_F(BadLabelsTest, AGoneOnTrainingIsAWholeOne) {
+TEST_F(BadLabelsTest, AContinuedTrainingEqualsAnUninterruptedOne) {
   WriteLabels("labels.csv", "909910");
   ASSERT_TRUE(Train("whole", Spec(1), kLabelsSpec).ok());
   for (int64_t steps = 1; steps < 6; ++steps) {
@@ -104,7 +104,7 @@ TEST_F(BadLabelsTest, AGoneOnTrainingIsAWholeOne) {
   }
 }
 
-TEST_F(BadLabelsTest, ReplicasMakeNoStepOfThem) {
+TEST_F(BadLabelsTest, ReplicasMakeNoStepOfBadRows) {
   // Each of two replicas has one half: in the second half first one batch at the end is bad, then
   // all.
   for (const std::string labels : {"01010099", "01109999"}) {
@@ -112,7 +112,7 @@ TEST_F(BadLabelsTest, ReplicasMakeNoStepOfThem) {
     const int64_t good =
         std::count_if(labels.begin(), labels.end(), [](char c) { return c < '9'; });
     const std::string reduced = StrCat("reduced", labels);
-    // The chief's half has none of the bad ones.
+    // The chief's half has no bad rows.
     const auto bad = static_cast<uint64_t>(std::count(labels.begin(), labels.end(), '9'));
     EXPECT_EQ(TrainByAllReduce(2, Spec(2), reduced, kLabelsSpec).bad_records, bad) << labels;
     for (const bool synchronous : {true, false}) {

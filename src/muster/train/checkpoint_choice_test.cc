@@ -113,11 +113,12 @@ TEST_F(CheckpointChoiceTest, AWarmStartDoesNotFallBack) {
   Progress progress(ProgressStyle::kNone, 2, clock_);
   const absl::Status status = estimator->Train(Training(), progress, never_).status();
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("warm start"), HasSubstr("to begin with model/model.ckpt-10 name")));
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("warm start"), HasSubstr("to start from model/model.ckpt-10, give it")));
 }
 
-TEST_F(CheckpointChoiceTest, AnExportIsReadAsTheCheckpointThatItIsOf) {
+TEST_F(CheckpointChoiceTest, AnExportIsUsedLikeItsCheckpoint) {
   TrainSpec spec = Training();
   spec.max_steps = 10;
   ASSERT_TRUE(Train("model", spec).ok());
@@ -136,7 +137,7 @@ TEST_F(CheckpointChoiceTest, AnExportIsReadAsTheCheckpointThatItIsOf) {
   ASSERT_TRUE(predicted.ok()) << predicted.status();
   EXPECT_EQ(predicted->checkpoint, "saved");
   EXPECT_THAT(std::string(score::LoadModelDir(*files_, "saved").status().message()),
-              HasSubstr("this as --checkpoint"));
+              HasSubstr("the export as --checkpoint"));
 }
 
 // The loss decreases: if a higher loss is better, the first evaluation is the best.
@@ -151,27 +152,27 @@ TEST_F(CheckpointChoiceTest, TheBestCheckpointStays) {
   EXPECT_EQ((*best)->step, 10);
   EXPECT_EQ((*best)->metric, "loss");
   EXPECT_EQ((*best)->value, losses_[10]);
-  EXPECT_EQ(*checkpoint::BestPrefix(*files_, "model"), "model/model.ckpt-10");
+  EXPECT_EQ(*checkpoint::FindBest(*files_, "model"), "model/model.ckpt-10");
   EXPECT_THAT(Checkpoints(),
               testing::ElementsAre("model.ckpt-10", "model.ckpt-40", "model.ckpt-50"));
-  // After a later run of another process it is still the best, and still exists.
+  // After a later run in another process this checkpoint is still the best, and still exists.
   ASSERT_TRUE(TrainAndKeep({"loss", true}, 57).ok());
-  EXPECT_EQ(*checkpoint::BestPrefix(*files_, "model"), "model/model.ckpt-10");
-  // By another metric a later checkpoint is the best.
+  EXPECT_EQ(*checkpoint::FindBest(*files_, "model"), "model/model.ckpt-10");
+  // With another metric a later checkpoint is the best.
   ASSERT_TRUE(TrainAndKeep({"loss", false}, 57).ok());
-  EXPECT_EQ(*checkpoint::BestPrefix(*files_, "model"), "model/model.ckpt-57");
+  EXPECT_EQ(*checkpoint::FindBest(*files_, "model"), "model/model.ckpt-57");
 }
 
 TEST_F(CheckpointChoiceTest, WithoutEvaluationsThereIsNoBest) {
   ASSERT_TRUE(Train("model", Training()).ok());
-  const absl::Status none = checkpoint::BestPrefix(*files_, "model").status();
+  const absl::Status none = checkpoint::FindBest(*files_, "model").status();
   EXPECT_TRUE(absl::IsNotFound(none)) << none;
   EXPECT_THAT(std::string(none.message()), HasSubstr("--eval"));
   Write("model/best_checkpoint", "{\"checkpoint\": \"../m/model.ckpt-1\", \"step\": 1}");
-  EXPECT_TRUE(absl::IsDataLoss(checkpoint::BestPrefix(*files_, "model").status()));
+  EXPECT_TRUE(absl::IsDataLoss(checkpoint::FindBest(*files_, "model").status()));
 }
 
-TEST_F(CheckpointChoiceTest, AFolderThatCannotBeWrittenIsEvaluated) {
+TEST_F(CheckpointChoiceTest, AReadOnlyFolderCanBeEvaluated) {
   ASSERT_TRUE(Train("model", Training()).ok());
   for (const auto operation :
        {io::FileOperation::kMakeFolders, io::FileOperation::kCreate, io::FileOperation::kWrite}) {

@@ -36,13 +36,14 @@ absl::Status CheckpointEvaluator::ReadBest() {
   best_.reset();
   const std::string& model_dir = estimator_.config().model_dir;
   const auto best = checkpoint::ReadBest(*files_, model_dir);
-  if (absl::IsDataLoss(best.status())) return absl::OkStatus();  // the next evaluation is the best
+  // Without a readable record the next evaluation is the best.
+  if (absl::IsDataLoss(best.status())) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(best.status());
   if (!*best || (*best)->metric != spec_.best_by.metric ||
       (*best)->higher_is_better != spec_.best_by.higher_is_better) {
     return absl::OkStatus();
   }
-  if (checkpoint::BestPrefix(*files_, model_dir).ok()) best_ = (*best)->value;
+  if (checkpoint::FindBest(*files_, model_dir).ok()) best_ = (*best)->value;
   return absl::OkStatus();
 }
 
@@ -54,7 +55,7 @@ absl::Status CheckpointEvaluator::KeepIfBest(const EvalResult& result) {
   const double value = *found;
   const bool better = !best_ || (std::isnan(*best_) && !std::isnan(value)) ||
                       (higher_is_better ? value > *best_ : value < *best_);
-  // The record is only for checkpoints in this folder.
+  // The record names only checkpoints of this folder.
   if (!better || io::Dirname(result.checkpoint) != io::Dirname(io::JoinPath(model_dir, "m"))) {
     return absl::OkStatus();
   }

@@ -35,7 +35,7 @@ class CheckpointEvaluator {
   // Begins a run: start_delay_secs count from here. Exports are written to `files`, which may be
   // fenced; it must outlive all calls until the next Begin.
   absl::Status Begin(io::FileSystem& files);
-  // Whether start_delay_secs and throttle_secs have passed.
+  // Whether start_delay_secs and throttle_secs have passed, so that an evaluation is due.
   bool IsTime() const;
   // Evaluates the estimator's checkpoint, whose step is `step`, unless it was the last one
   // evaluated, and exports it. Its exports and, if it is the best checkpoint of the folder, the
@@ -43,7 +43,7 @@ class CheckpointEvaluator {
   // `training` becomes EvalResult::training.
   absl::Status Evaluate(int64_t step, bool is_final, Progress& progress,
                         std::optional<EpochValues> training = {});
-  // For the last checkpoint: evaluates it, unless that was done, and makes the final exports.
+  // Evaluates the last checkpoint, unless that was done already, and makes the final exports.
   absl::Status Finish(int64_t step, Progress& progress, std::optional<EpochValues> training = {});
 
   const std::optional<int64_t>& last_step() const { return last_step_; }

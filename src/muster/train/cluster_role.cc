@@ -53,14 +53,16 @@ absl::StatusOr<net::Token> Key() {
   const std::string path = FromEnvironment("MUSTER_KEY_FILE");
   if (path.empty()) {
     return absl::FailedPreconditionError(
-        "TF_CONFIG names other tasks, and there is no key to show them: write one (openssl rand "
+        "TF_CONFIG names other tasks, but there is no key to authenticate to them: write one "
+        "(openssl rand "
         "-hex 32 > key; chmod 600 key) and set MUSTER_KEY_FILE to it for every task, or let "
         "'muster train --workers N' start them");
   }
   return net::ReadTokenFile(path);
 }
 
-// The addresses on which the tasks of this training listen; none for a process that trains alone.
+// Returns the addresses on which the tasks of this training listen; none for a process that trains
+// alone.
 std::vector<std::string> GetAddresses(const RunConfig& config, bool evaluator) {
   if (config.task_type == "evaluator") return {config.chief_address};
   std::vector<std::string> addresses;
@@ -71,14 +73,14 @@ std::vector<std::string> GetAddresses(const RunConfig& config, bool evaluator) {
   return addresses;
 }
 
-// Two tasks that listen on one address would each wait for the other until the rendezvous ends. An
+// Two tasks that listen on one address would wait for each other until the rendezvous timeout. An
 // evaluator does not listen.
 absl::Status CheckAddressesDiffer(const RunConfig& config) {
   std::map<std::string, std::string> names;
   for (const auto& [type, addresses] : config.cluster) {
     if (type == "evaluator") continue;
     for (size_t i = 0; i < addresses.size(); ++i) {
-      if (addresses[i].empty()) continue;  // the index is missing
+      if (addresses[i].empty()) continue;  // the cluster has no task of this index
       const std::string name = StrCat(type, "-", i);
       const auto [other, is_new] = names.try_emplace(addresses[i], name);
       if (is_new) continue;
@@ -128,14 +130,14 @@ absl::StatusOr<net::transport::Protection> MakeProtection(const RunConfig& confi
   return protection;
 }
 
-// Without its protection.
+// Makes the context without its protection.
 absl::StatusOr<TaskContext> MakeContext(const RunConfig& config,
                                         const ClusterRoleOptions& options) {
   TaskContext context = options.context;
   context.job = config.job;
   context.incarnation = config.incarnation;
   const auto self = job::ParseTaskName(StrCat(config.task_type, "-", config.task_id));
-  if (!self) return absl::InvalidArgumentError("TF_CONFIG: the task is none that trains");
+  if (!self) return absl::InvalidArgumentError("TF_CONFIG: the task is not a replica");
   context.self = *self;
   MUSTER_ASSIGN_OR_RETURN(context.rendezvous_seconds,
                           RendezvousSeconds(options.rendezvous_seconds));
@@ -146,7 +148,7 @@ absl::StatusOr<ClusterRole> WatchFromEnvironment(const RunConfig& config,
                                                  const ClusterRoleOptions& options) {
   if (!options.evaluator) {
     return absl::FailedPreconditionError(
-        "this task is an evaluator (TF_CONFIG), but the training is not told of one: give "
+        "this task is an evaluator (TF_CONFIG), but --evaluator is not given: give "
         "--evaluator to every task, so that the chief leaves evaluations to it and waits for it");
   }
   ClusterSpec spec;
@@ -176,7 +178,7 @@ absl::StatusOr<PsCluster> PsClusterFrom(const RunConfig& config,
   return cluster;
 }
 
-// With parameter servers tasks have no membership: the chief hosts one only for its evaluator.
+// With parameter servers the chief hosts a membership only for its evaluator.
 absl::StatusOr<std::unique_ptr<EvaluatorHost>> HostFor(const RunConfig& config,
                                                        const TaskContext& context,
                                                        const net::Token& key, const Clock& clock) {
@@ -215,8 +217,9 @@ absl::StatusOr<double> RendezvousSeconds(double given) {
     const std::string text = FromEnvironment(job::kRendezvousVariable);
     if (text.empty()) return kRendezvousSeconds;
     if (!absl::SimpleAtod(text, &seconds) || !(seconds >= 0)) {
-      return absl::InvalidArgumentError(StrCat(job::kRendezvousVariable, " is '", text,
-                                               "', which is no number of seconds from 0 on"));
+      return absl::InvalidArgumentError(
+          StrCat(job::kRendezvousVariable, " is '", text,
+                 "', which is not a number of seconds of at least 0"));
     }
   }
   return seconds > 0 ? seconds : std::numeric_limits<double>::infinity();
@@ -243,8 +246,9 @@ absl::Status CheckStrategy(const ClusterRoleOptions& options, int servers, int r
   const int aggregate = options.ps.aggregate;
   if (options.ps.staleness >= 0 && (servers == 0 || strategy != StrategyKind::kPsAsync)) {
     return absl::InvalidArgumentError(
-        "--staleness bounds how far replicas of --strategy ps-async run apart: give --ps, or leave "
-        "it out; with the other strategies all do each step together");
+        "--staleness bounds how far replicas of --strategy ps-async may be apart: give --ps, or "
+        "leave "
+        "it out; with the other strategies all replicas do each step together");
   }
   if (aggregate > 0 && strategy != StrategyKind::kPsSync) {
     return absl::InvalidArgumentError(
@@ -253,7 +257,7 @@ absl::Status CheckStrategy(const ClusterRoleOptions& options, int servers, int r
   }
   if (aggregate > replicas) {
     return absl::InvalidArgumentError(StrCat("--replicas-to-aggregate ", aggregate, ": there are ",
-                                             replicas, " replicas; give that many at most"));
+                                             replicas, " replicas; give at most that many"));
   }
   if ((strategy == StrategyKind::kAllReduce) == (servers == 0)) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -284,7 +288,7 @@ absl::Status ReadTaskEnvironment(const Clock& clock, RunConfig* config) {
   config->step_file = FromEnvironment("MUSTER_STEP_FILE");
   const bool is_task = !config->cluster.empty() || config->task_type == "evaluator";
   if (config->job.empty() && is_task) config->job = "training";
-  // If no launcher counts starts, the time takes the number's place: it only has to grow.
+  // If no launcher counts starts, the time is used instead: the number only has to grow.
   if (!absl::SimpleAtoi(FromEnvironment("MUSTER_INCARNATION"), &config->incarnation)) {
     config->incarnation = static_cast<int64_t>(clock.WallSeconds());
   }
@@ -330,8 +334,9 @@ absl::Status ValidateMinWorkers(const RunConfig& config, const ClusterRoleOption
   if (options.min_replicas == 0) return absl::OkStatus();
   if (config.num_ps_replicas > 0) {
     return absl::InvalidArgumentError(
-        "--min-workers is for all-reduce: with parameter servers a worker that is lost is waited "
-        "for; leave it out");
+        "--min-workers is for all-reduce: with parameter servers the others wait for a lost "
+        "worker; "
+        "leave it out");
   }
   if (options.min_replicas <= config.num_worker_replicas) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat("--min-workers ", options.min_replicas,
@@ -347,7 +352,7 @@ absl::StatusOr<data::Shard> GetShard(const RunConfig& config, const data::Source
   }
   MUSTER_ASSIGN_OR_RETURN(data::Shard shard,
                           GetFirstShard(config.num_worker_replicas, source, files));
-  // Not the global id, which counts an evaluator in the cluster too.
+  // The global id is not the rank: it counts an evaluator in the cluster too.
   shard.index = config.is_chief ? 0 : config.task_id + 1;
   return shard;
 }

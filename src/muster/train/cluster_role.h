@@ -53,13 +53,14 @@ struct ClusterRoleOptions {
   // If either is set, MUSTER_CERTS and MUSTER_PLAIN_TEXT in the environment are ignored.
   std::string certificates = {};
   bool plain_text = false;
-  int min_replicas = 0;  // all-reduce: this many suffice to train without the others; 0: all needed
+  int min_replicas = 0;  // all-reduce: this many replicas suffice to train; 0: all are needed
   // How long tasks wait for one that they need; 0: without a limit. < 0: the value of
   // MUSTER_RENDEZVOUS_TIMEOUT, else 300.
   double rendezvous_seconds = -1;
 };
 
-// For TrainSpec::replicas or EvalSpec::training; both are null for a process that trains alone.
+// Values for TrainSpec::replicas and EvalSpec::training; both are null for a process that trains
+// alone.
 struct ClusterRole {
   std::unique_ptr<Peers> replicas = {};
   std::unique_ptr<TrainingWatch> training = {};  // set in the evaluator
@@ -85,7 +86,7 @@ absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOption
 // options.ps.staleness or options.ps.aggregate do not fit the strategy and the number of replicas.
 absl::Status CheckStrategy(const ClusterRoleOptions& options, int servers, int replicas);
 
-// How long to wait for a task, in seconds: infinity without a limit. `given` is
+// Returns how long to wait for a task, in seconds: infinity without a limit. `given` is
 // ClusterRoleOptions::rendezvous_seconds. INVALID_ARGUMENT for a MUSTER_RENDEZVOUS_TIMEOUT that is
 // not a number of at least 0.
 absl::StatusOr<double> RendezvousSeconds(double given);

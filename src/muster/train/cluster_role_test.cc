@@ -46,7 +46,7 @@ class ClusterRoleTest : public testing::Test {
   SystemClock clock_;
 };
 
-TEST_F(ClusterRoleTest, AProcessByItselfHasNone) {
+TEST_F(ClusterRoleTest, AProcessThatTrainsAloneHasNone) {
   for (const RunConfig& config :
        {RunConfig(), MakeConfig(R"("cluster":{"chief":["h0:1"]})", "chief", 0)}) {
     const auto role = JoinFromEnvironment(config, {}, clock_);
@@ -56,7 +56,7 @@ TEST_F(ClusterRoleTest, AProcessByItselfHasNone) {
   }
 }
 
-TEST_F(ClusterRoleTest, WaitsAreAsTheFlagSaysElseAsTheLauncher) {
+TEST_F(ClusterRoleTest, TheFlagSetsTheTimeoutElseTheEnvironmentDoes) {
   unsetenv(job::kRendezvousVariable);
   EXPECT_EQ(RendezvousSeconds(-1).value(), 300);
   setenv(job::kRendezvousVariable, "20", 1);
@@ -77,7 +77,7 @@ TEST_F(ClusterRoleTest, AnEvaluatorKnowsItsChief) {
   EXPECT_THAT(Refused(config, /*evaluator=*/true), HasSubstr("MUSTER_KEY_FILE"));
 }
 
-TEST_F(ClusterRoleTest, AnEvaluatorOfWhomTheOthersDoNotKnowIsRefused) {
+TEST_F(ClusterRoleTest, AnEvaluatorWithoutTheOptionIsRefused) {
   EXPECT_THAT(Refused(MakeConfig(kCluster, "evaluator", 0), /*evaluator=*/false),
               HasSubstr("--evaluator"));
 }
@@ -87,7 +87,7 @@ TEST_F(ClusterRoleTest, AChiefWithAnEvaluatorIsNotAlone) {
   EXPECT_THAT(Refused(config, /*evaluator=*/true), HasSubstr("MUSTER_KEY_FILE"));
 }
 
-TEST_F(ClusterRoleTest, TwoTasksOfOneAddressAreRefusedAtOnceAndNamed) {
+TEST_F(ClusterRoleTest, TwoTasksOfOneAddressAreRefusedAndNamed) {
   for (const auto& [cluster, tasks] :
        {std::pair(R"("cluster":{"chief":["h0:1"],"worker":["h1:1","h1:1"]})",
                   "worker-0 and worker-1"),
@@ -106,7 +106,7 @@ TEST_F(ClusterRoleTest, TwoTasksOfOneAddressAreRefusedAtOnceAndNamed) {
 }
 
 // Protection is needed only for addresses other than loopback addresses.
-TEST_F(ClusterRoleTest, WhatIsNotProtectedHasToBeAskedFor) {
+TEST_F(ClusterRoleTest, PlainTextBetweenMachinesMustBeRequested) {
   const RunConfig far = MakeConfig(kCluster, "worker", 0);
   const RunConfig near = MakeConfig(
       R"("cluster":{"chief":["localhost:1"],"worker":["127.0.0.2:1","[::1]:2"]})", "worker", 0);
@@ -134,7 +134,7 @@ TEST_F(ClusterRoleTest, WhatIsNotProtectedHasToBeAskedFor) {
   EXPECT_TRUE(CheckProtection(far, {}).ok());
 }
 
-TEST_F(ClusterRoleTest, AnEvaluatorHasNoPartOfTheData) {
+TEST_F(ClusterRoleTest, AnEvaluatorHasNoShardOfTheData) {
   const auto files = io::NewMemoryFileSystem();
   for (const char* path : {"a.csv", "b.csv", "c.csv"}) {
     ASSERT_TRUE(io::WriteFileAtomically(*files, path, "x\n1\n").ok());
@@ -149,7 +149,7 @@ TEST_F(ClusterRoleTest, AnEvaluatorHasNoPartOfTheData) {
   }
 }
 
-TEST_F(ClusterRoleTest, PartitionsAreDealtAsFilesAre) {
+TEST_F(ClusterRoleTest, PartitionsAreDividedLikeFiles) {
   const auto files = io::NewMemoryFileSystem();
   const auto log = std::make_shared<data::MemoryLog>();
   const data::SourceSpec source = {.patterns = {"log://clicks"}, .schemes = {{"log", log}}};
@@ -161,7 +161,7 @@ TEST_F(ClusterRoleTest, PartitionsAreDealtAsFilesAre) {
 }
 
 // A program writes a stream of batches into one replica's pipe: it is for this replica alone.
-TEST_F(ClusterRoleTest, AStreamOfBatchesIsNotDealt) {
+TEST_F(ClusterRoleTest, AStreamOfBatchesIsNotDivided) {
   const auto files = io::NewMemoryFileSystem();
   const auto shard = GetShard(MakeConfig(kCluster, "worker", 1), {.patterns = {"-"}}, *files);
   ASSERT_TRUE(shard.ok()) << shard.status();

@@ -1,4 +1,4 @@
-// The notes of a training about what is not as the model, or the previous run, expected.
+// The notes of a training about data that the model, or the previous run, did not expect.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -140,7 +140,7 @@ TEST_F(DataNotesTest, DataThatWasEditedInPlaceIsNamed) {
   EXPECT_THAT(GetNotes(model, Training(data)),
               AllOf(HasSubstr(StrCat("warning: ", data, " changed after ", model,
                                      "/model.ckpt-8 was saved")),
-                    HasSubstr("--fresh-data begins it anew")));
+                    HasSubstr("give --fresh-data to begin at its start")));
   EXPECT_TRUE(files_->RemoveAll(folder).ok());
 }
 
@@ -156,7 +156,7 @@ TEST_F(DataNotesTest, ATrainingContinuesWithoutItsEventFile) {
   files_ = io::NewMemoryFileSystem();
 }
 
-TEST_F(DataNotesTest, AMetricIsKnownBeforeTheFirstEvaluation) {
+TEST_F(DataNotesTest, AMetricsNameIsCheckedBeforeTheFirstEvaluation) {
   const auto spec = model::ParseModelSpec(*files_, kTestSpec, "spec.yaml");
   ASSERT_TRUE(spec.ok()) << spec.status();
   for (const char* const metric : {"auc", "loss", "average_loss", "accuracy"}) {

@@ -63,14 +63,14 @@ absl::StatusOr<std::unique_ptr<Estimator>> Estimator::Create(io::FileSystem& fil
 }
 
 absl::StatusOr<ModeModel*> Estimator::ModelFor(ModeKeys mode) {
-  // One model serves all modes unless a function makes one for each.
+  // All modes share one model, unless a model function makes one for each.
   std::unique_ptr<ModeModel>& made = modes_[model_fn_ ? mode : ModeKeys::kPredict];
   if (!made) {
     MUSTER_ASSIGN_OR_RETURN(made, CallModelFn(model_fn_, mode, features_, config_));
   }
-  // An evaluator has no training data: the folder has the numbers that its columns need.
+  // An evaluator has no training data: it copies the numbers of its columns from the folder.
   model::ModelSpec& spec = made->model.spec;
-  if (!model_fn_) MUSTER_RETURN_IF_ERROR(TakeMeasured(files_, config_.model_dir, &spec));
+  if (!model_fn_) MUSTER_RETURN_IF_ERROR(CopyMeasured(files_, config_.model_dir, &spec));
   return made.get();
 }
 
@@ -93,7 +93,7 @@ absl::StatusOr<std::string> Estimator::CheckFolder() const {
 }
 
 bool Estimator::NothingTrained() const {
-  // A trained checkpoint counts even if it cannot be read.
+  // A checkpoint of a later step counts as trained even if it cannot be read.
   const auto names = files_.List(config_.model_dir);
   for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
     if (name.starts_with("model.ckpt-") && !name.starts_with("model.ckpt-0.")) return false;
@@ -140,7 +140,7 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
                               ? Variables::Create(mode->model, config_.seed, /*with_slots=*/true)
                               : Variables::WithoutMemory(mode->model));
   inference_.reset();
-  // Before the newest checkpoint is read: from here on no other process writes one.
+  // The lease comes before the newest checkpoint is read: from here on no other process writes one.
   std::unique_ptr<ModelLease> lease;
   if (chief && files_.Stat(config_.model_dir).ok()) {
     MUSTER_ASSIGN_OR_RETURN(lease, AcquireLease(progress, stop));
@@ -180,7 +180,7 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
     }
   }
   HookList hooks = TrainHooks(limited, config_, mode->custom);
-  // First, so that other hooks report nothing that a fenced process has done.
+  // The guard is first, so that no other hook reports anything that a fenced process has done.
   if (lease != nullptr) hooks.insert(hooks.begin(), NewLeaseGuard(*lease));
   return TrainLoop(session, limited, std::move(hooks)).Run(stop);
 }
@@ -190,7 +190,7 @@ absl::StatusOr<std::unique_ptr<ModelLease>> Estimator::AcquireLease(
   LeaseOptions options;
   options.note = [&progress](const std::string& text) { progress.Note(text); };
   options.stop = &stop;
-  return ModelLease::Take(
+  return ModelLease::Acquire(
       files_, config_.model_dir,
       {.job = config_.job,
        .task = config_.job.empty() ? "" : StrCat(config_.task_type, "-", config_.task_id),
@@ -208,7 +208,7 @@ absl::Status Estimator::Restore(Session& session) const {
     const std::string index = exported->weights() + ".index";
     if (!files_.Stat(index).ok()) {
       return absl::NotFoundError(
-          StrCat(index, " is not there, which has the initial values: export the model again"));
+          StrCat(index, ", which has the initial values, does not exist: export the model again"));
     }
     MUSTER_RETURN_IF_ERROR(
         ApplyWarmStart(files_, {.from = exported->weights()}, session.variables).status());

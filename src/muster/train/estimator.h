@@ -77,13 +77,12 @@ class Estimator {
   absl::StatusOr<EvalResult> Evaluate(const EvalSpec& spec, Progress& progress,
                                       const BeforeEvents& before_events = {});
 
-  // The metrics of an evaluation, as Evaluate gives them, and nothing else: no events, no hooks, no
-  // model folder that is written.
-  absl::StatusOr<EvalResult> TryOut(const EvalSpec& spec);
+  // Returns the metrics that Evaluate would give, without events or hooks, and writes nothing.
+  absl::StatusOr<EvalResult> EvaluateQuietly(const EvalSpec& spec);
 
-  // Opens the evaluation's data and reads its first batch, so that data which cannot be evaluated
-  // is found before a training and not hours later. Data from an input_fn or a stream, which can
-  // perhaps be read only once, is not opened.
+  // Opens the evaluation's data and reads its first batch, so that invalid data is found before a
+  // training and not hours later. Data from an input_fn or a stream, which may be readable only
+  // once, is not opened.
   absl::Status CheckData(const EvalSpec& spec);
 
   // For an evaluation by several processes: returns the metric state of one process for its part of
@@ -131,11 +130,11 @@ class Estimator {
   absl::StatusOr<std::string> CheckFolder() const;
   // Whether model_dir has no checkpoint but that of step 0, which is not trained.
   bool NothingTrained() const;
-  // Removes another model's spec and its checkpoint of step 0 from model_dir, of which CheckFolder
-  // has found that nothing was trained there. `files` must hold model_dir's lease.
+  // Removes another model's spec and its checkpoint of step 0 from model_dir, in which, according
+  // to CheckFolder, nothing was trained. `files` must hold model_dir's lease.
   absl::Status RemoveUntrained(io::FileSystem& files, Progress& progress) const;
-  // Writes model_dir's model.yaml, or a copy of the export. Of one that exists only the format of
-  // the data is replaced, by that of this training. This process must have the lease.
+  // Writes model_dir's model.yaml, or a copy of the export. If it exists, replaces only the format
+  // of the data, by that of this training. This process must have the lease.
   absl::Status SaveSpec() const;
   absl::StatusOr<std::unique_ptr<ModelLease>> AcquireLease(Progress& progress,
                                                            const std::atomic<bool>& stop) const;

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 class EstimatorTest : public TrainingTest {};
 
-TEST_F(EstimatorTest, LearnsWhatIsThere) {
+TEST_F(EstimatorTest, LearnsFromTheData) {
   const auto result = Train("model", Training());
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->step, 3 * 19);
@@ -70,7 +70,7 @@ TEST_F(EstimatorTest, StopsOnRequestAndSaves) {
   EXPECT_TRUE(checkpoint::Latest(*files_, "model").ok());
 }
 
-TEST_F(EstimatorTest, NothingToDoSaysSo) {
+TEST_F(EstimatorTest, ATrainingWithNothingToDoSaysSo) {
   const auto first = Train("model", Training());
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_FALSE(first->nothing_left);
@@ -111,11 +111,12 @@ TEST_F(EstimatorTest, RefusesAnotherSpecAndOtherData) {
   EXPECT_EQ(result->examples, 300u);
 }
 
-TEST_F(EstimatorTest, AModelThatWasNeverTrainedGivesWayToACorrectedOne) {
+TEST_F(EstimatorTest, AnUntrainedModelIsReplacedByACorrectedOne) {
   Write("gap.csv", "id,x,color,y\n1,0.5,red,1\n2,,blue,0\n");
   EXPECT_THAT(ToStd(Train("model", Training("gap.csv")).status().message()),
               HasSubstr("gap.csv:3"));
-  ASSERT_TRUE(files_->Stat("model/model.ckpt-0.index").ok()) << "the test tests nothing";
+  ASSERT_TRUE(files_->Stat("model/model.ckpt-0.index").ok())
+      << "the training has written no checkpoint";
   std::string corrected(kTestSpec);
   corrected.replace(corrected.find("x: float"), 8, "x: {type: float, default: 0}");
   corrected.replace(corrected.find("dimension: 4"), 12, "dimension: 8");
@@ -212,7 +213,7 @@ TEST_F(EstimatorTest, PredictsTheSameFromJsonLines) {
   EXPECT_EQ(logits["rows.csv"], logits["rows.jsonl"]);
 }
 
-TEST_F(EstimatorTest, EvaluatesPredictsAndExportsACheckpointThatIsNamed) {
+TEST_F(EstimatorTest, EvaluatesPredictsAndExportsAGivenCheckpoint) {
   TrainSpec spec = Training();
   spec.max_steps = 10;
   ASSERT_TRUE(Train("model", spec).ok());
@@ -256,7 +257,7 @@ TEST_F(EstimatorTest, WithoutACheckpointEachUseSaysWhatToDo) {
   EXPECT_FALSE(files_->Stat("saved").ok());
 }
 
-TEST_F(EstimatorTest, AnExportIntoAFolderThatIsThereIsRefused) {
+TEST_F(EstimatorTest, AnExportIntoAnExistingFolderIsRefused) {
   ASSERT_TRUE(Train("model", Training()).ok());
   ASSERT_TRUE(files_->MakeFolders("saved").ok());
   const absl::Status status = NewEstimator(kTestSpec, "model")->Export("saved");

@@ -36,7 +36,7 @@ class EvaluationPartsTest : public TrainingTest {
   }
 };
 
-TEST_F(EvaluationPartsTest, AreTheWholeHoweverMany) {
+TEST_F(EvaluationPartsTest, AnyNumberOfPartsGivesTheSameResult) {
   Progress progress(ProgressStyle::kNone, 2, clock_);
   const auto whole = NewEstimator(kTestSpec, "model")->Evaluate(Spec(), progress);
   ASSERT_TRUE(whole.ok()) << whole.status();
@@ -66,7 +66,7 @@ TEST_F(EvaluationPartsTest, AreTheWholeHoweverMany) {
   }
 }
 
-TEST_F(EvaluationPartsTest, OfDifferentStepsAreNotMixed) {
+TEST_F(EvaluationPartsTest, PartsOfDifferentStepsAreNotMixed) {
   metrics::State first = Part(0, 2).value(), second = Part(1, 2).value();
   ++second.step;
   const absl::Status status = Merge({first, second}).status();

@@ -22,7 +22,7 @@ absl::StatusOr<Found> Newest(io::FileSystem& files, const std::string& model_dir
   const auto latest = checkpoint::FindLatest(files, model_dir);
   if (absl::IsNotFound(latest.status())) return Found();
   MUSTER_RETURN_IF_ERROR(latest.status());
-  const auto step = checkpoint::StepOfIndex(io::Basename(latest->prefix) + ".index");
+  const auto step = checkpoint::ParseIndexStep(io::Basename(latest->prefix) + ".index");
   return Found{latest->prefix, step.value_or(-1), checkpoint::DescribePassedOver(*latest)};
 }
 
@@ -52,7 +52,7 @@ class Evaluator {
     if (newest.step < 0) {
       return absl::FailedPreconditionError(StrCat(
           "training has ended, and there is no checkpoint in ", estimator_.config().model_dir,
-          ": the evaluator must see the chief's --model-dir, on a file system of both"));
+          ": give the chief and the evaluator one --model-dir on a file system that both see"));
     }
     return Evaluate(newest, /*is_final=*/true);
   }
@@ -65,8 +65,8 @@ class Evaluator {
 
  private:
   absl::Status Evaluate(const Found& found, bool is_final) {
-    MUSTER_ASSIGN_OR_RETURN(
-        const auto lease, checkpoint::Lease::Take(estimator_.files(), found.prefix, "evaluator-0"));
+    MUSTER_ASSIGN_OR_RETURN(const auto lease, checkpoint::Lease::Acquire(
+                                                  estimator_.files(), found.prefix, "evaluator-0"));
     if (!found.passed_over.empty()) progress_.Warn(found.passed_over);
     estimator_.set_checkpoint(found.prefix);
     return is_final ? evaluations_.Finish(found.step, progress_)
@@ -100,14 +100,15 @@ absl::StatusOr<TrainAndEvaluateResult> RunEvaluator(Estimator& estimator, const 
     ended = *heard;
     const absl::Status evaluated = ended ? evaluator.Finish() : evaluator.Look();
     if (stop && absl::IsCancelled(evaluated)) {
-      ended = false;  // the check of `stop` above returns
+      ended = false;  // continue: the check of `stop` above returns
       continue;
     }
     MUSTER_RETURN_IF_ERROR(evaluated);
   }
   // The evaluator's work is done even if the chief cannot be told any more.
   const absl::Status left = training.Leave();
-  if (!left.ok()) progress.Warn(StrCat("telling the chief: ", left.message()));
+  if (!left.ok())
+    progress.Warn(StrCat("could not tell the chief that the evaluator is done: ", left.message()));
   return evaluator.Result();
 }
 

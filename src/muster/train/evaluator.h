@@ -1,4 +1,4 @@
-// RunEvaluator: the role of the evaluator, a separate task that evaluates what the replicas train.
+// RunEvaluator: the evaluator, a separate task that evaluates the checkpoints of a training.
 //
 // The evaluator looks for a newer checkpoint in model_dir, holds a lease on the one that it reads
 // (checkpoint/lease.h), and evaluates and exports it when start_delay_secs and throttle_secs allow.

@@ -17,12 +17,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A training that calls the functions of `script` one after the other while it is watched, and then
-// ends.
+// A watched training that calls the functions of `script` one by one, and then ends.
 class ScriptedTraining : public TrainingWatch {
  public:
   std::deque<std::function<void()>> script;
-  absl::Status failure;  // not OK: how it ends after the script
+  absl::Status failure;  // the status with which it ends after the script
   bool left = false;
 
   absl::StatusOr<bool> AwaitEnd(double) override {
@@ -63,7 +62,7 @@ class EvaluatorTest : public TrainingTest {
     eval_.start_delay_secs = eval_.throttle_secs = 0;
   }
 
-  // Does the chief's part: writes a checkpoint of that step.
+  // Writes a checkpoint of that step, as the chief does.
   void TrainTo(int64_t step, int keep = 5) {
     RunConfig config = Config("model");
     config.seed = 5;
@@ -103,7 +102,7 @@ class EvaluatorTest : public TrainingTest {
   std::vector<int64_t> evaluated_;
 };
 
-TEST_F(EvaluatorTest, EvaluatesCheckpointsAsTheyComeAndTheLastOne) {
+TEST_F(EvaluatorTest, EvaluatesCheckpointsAsTheyAppearAndTheLastOne) {
   training_.script = {[] {}, Trains(10), [] {}, Trains(20), Trains(30)};
   const auto result = Run();
   ASSERT_TRUE(result.ok()) << result.status();
@@ -117,7 +116,7 @@ TEST_F(EvaluatorTest, EvaluatesCheckpointsAsTheyComeAndTheLastOne) {
   EXPECT_THAT(steps, ElementsAre(10, 20, 30));
 }
 
-TEST_F(EvaluatorTest, DelayAndThrottleAreHonouredButNotByTheLastOne) {
+TEST_F(EvaluatorTest, DelayAndThrottleApplyToAllButTheLastCheckpoint) {
   eval_.start_delay_secs = 100;
   eval_.throttle_secs = 60;
   training_.script = {Trains(10), Waits(100), Trains(20), Waits(59), Waits(1), Trains(30)};
@@ -131,7 +130,7 @@ TEST_F(EvaluatorTest, ATrainingThatHadNothingToDoIsEvaluated) {
   EXPECT_THAT(evaluated_, ElementsAre(10));
 }
 
-TEST_F(EvaluatorTest, ExportersRunHereAndTheFinalOneAtTheEnd) {
+TEST_F(EvaluatorTest, ExportersRunInTheEvaluatorAndTheFinalOneAtTheEnd) {
   eval_.exporters = {NewFinalExporter(), *NewLatestExporter(), *NewBestExporter()};
   training_.script = {Trains(10), Trains(40), [] {}};
   const auto result = Run();
@@ -154,11 +153,11 @@ TEST_F(EvaluatorTest, TheCheckpointThatItReadsIsLeased) {
   EXPECT_THAT(names, Contains("model.ckpt-20.lease-evaluator-0"));
   names = files_->List("model").value();
   for (const std::string& name : names) {
-    EXPECT_EQ(checkpoint::LeasedBy(name), "") << name;
+    EXPECT_EQ(checkpoint::GetLeasedCheckpoint(name), "") << name;
   }
 }
 
-TEST_F(EvaluatorTest, WhatIsKeptForItIsWhatItExports) {
+TEST_F(EvaluatorTest, ExportsTheCheckpointThatItsLeaseKeeps) {
   // The chief continues while a checkpoint is evaluated, and keeps only one checkpoint.
   int64_t next = 20;
   eval_.exporters = {std::make_shared<Watching>([&] {
@@ -174,14 +173,14 @@ TEST_F(EvaluatorTest, WhatIsKeptForItIsWhatItExports) {
   EXPECT_EQ(Exports("latest").size(), 3u);
 }
 
-TEST_F(EvaluatorTest, KilledAfterAnExportItsBestIsNotLost) {
+TEST_F(EvaluatorTest, TheBestExportIsNotLostIfTheEvaluatorIsKilled) {
   TrainTo(40);
   eval_.exporters = {*NewBestExporter(),
                      std::make_shared<Watching>([] { return absl::InternalError("killed here"); })};
   EXPECT_FALSE(Run().ok());
   EXPECT_EQ(Exports("best").size(), 1u);
   EXPECT_FALSE(files_->Stat("model/eval").ok()) << "a later run would think this evaluation done";
-  // The same with the failure before the export.
+  // The same must hold if the failure comes before the export.
   ASSERT_TRUE(files_->RemoveAll("model/export").ok());
   std::swap(eval_.exporters[0], eval_.exporters[1]);
   EXPECT_FALSE(Run().ok());
@@ -191,7 +190,7 @@ TEST_F(EvaluatorTest, KilledAfterAnExportItsBestIsNotLost) {
   EXPECT_EQ(Exports("best").size(), 1u);
 }
 
-TEST_F(EvaluatorTest, WhatAKilledExportLeftIsRemoved) {
+TEST_F(EvaluatorTest, LeftoversOfAKilledExportAreRemoved) {
   ASSERT_TRUE(files_->MakeFolders("model/export/best/.1700000000.tmp-7").ok());
   Write("model/export/best/.1700000000.tmp-7/saved_model.pb", "half");
   TrainTo(10);
@@ -201,7 +200,7 @@ TEST_F(EvaluatorTest, WhatAKilledExportLeftIsRemoved) {
   EXPECT_TRUE(files_->Stat("model/export/best/" + Exports("best")[0] + "/saved_model.pb").ok());
 }
 
-TEST_F(EvaluatorTest, ATrainingThatFailsIsSaid) {
+TEST_F(EvaluatorTest, AFailedTrainingIsReported) {
   TrainTo(10);
   training_.failure = absl::DeadlineExceededError("waited 300 s for the chief at tcp://h:1");
   const auto result = Run();
@@ -210,13 +209,13 @@ TEST_F(EvaluatorTest, ATrainingThatFailsIsSaid) {
   EXPECT_FALSE(training_.left);
 }
 
-TEST_F(EvaluatorTest, ATrainingWithoutACheckpointIsSaid) {
+TEST_F(EvaluatorTest, ATrainingWithoutACheckpointIsReported) {
   const auto result = Run();
   EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(ToStd(result.status().message()), HasSubstr("--model-dir"));
 }
 
-TEST_F(EvaluatorTest, DataThatIsNotThereIsSaidAtOnce) {
+TEST_F(EvaluatorTest, MissingDataIsReportedAtOnce) {
   eval_.input.source.patterns = {"nothing-*.csv"};
   training_.script = {Trains(10), [] {}};
   const auto result = Run();
@@ -224,7 +223,7 @@ TEST_F(EvaluatorTest, DataThatIsNotThereIsSaidAtOnce) {
   EXPECT_THAT(ToStd(result.status().message()), HasSubstr("nothing-*.csv"));
 }
 
-TEST_F(EvaluatorTest, ASignalEndsItBetweenEvaluations) {
+TEST_F(EvaluatorTest, ASignalEndsTheEvaluatorBetweenEvaluations) {
   training_.script = {Trains(10), [] {}, [this] { stop_ = true; }, Trains(20)};
   const auto result = Run();
   ASSERT_TRUE(result.ok()) << result.status();
@@ -233,7 +232,7 @@ TEST_F(EvaluatorTest, ASignalEndsItBetweenEvaluations) {
   EXPECT_FALSE(training_.left);
 }
 
-TEST_F(EvaluatorTest, ItsEvaluationsStopTheChief) {
+TEST_F(EvaluatorTest, EarlyStoppingOfTheChiefSeesItsEvaluations) {
   // The chief trains in the evaluator's script; its next check sees every evaluation.
   TrainTo(10);
   ASSERT_TRUE(Run().ok());

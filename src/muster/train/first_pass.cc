@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kBatchRows = 4096;
 
-// Adds the next batch, without rows that do not fit. Returns false at the end.
+// Adds the next batch, without rows that do not fit the columns. Returns false at the end.
 absl::StatusOr<bool> AddBatch(data::BatchReader& reader, features::Measure& measure,
                               formats::Columns* rows) {
   MUSTER_ASSIGN_OR_RETURN(const bool more, reader.Next(rows));
@@ -82,7 +82,7 @@ absl::Status MeasureColumns(io::FileSystem& files, const InputSpec& input, Progr
   return absl::OkStatus();
 }
 
-absl::Status TakeMeasured(io::FileSystem& files, const std::string& folder,
+absl::Status CopyMeasured(io::FileSystem& files, const std::string& folder,
                           model::ModelSpec* model) {
   if (features::FindUnmeasured(model->features).empty() || !model::HasSavedSpec(files, folder)) {
     return absl::OkStatus();

@@ -113,7 +113,7 @@ TEST_F(FirstPassTest, RowsThatDoNotFitAreLeftOutWithinTheLimit) {
   EXPECT_EQ(model.features.Find("x")->mean, 3);
 }
 
-TEST_F(FirstPassTest, AStreamAndAStopAreErrors) {
+TEST_F(FirstPassTest, AStreamOrAStopRequestIsAnError) {
   EXPECT_THAT(ToStd(Run(Request("rows.batches")).message()),
               HasSubstr("column 'x' takes numbers from the training data"));
   EXPECT_FALSE(files_->Stat("model").ok()) << "nothing was made";
@@ -123,10 +123,10 @@ TEST_F(FirstPassTest, AStreamAndAStopAreErrors) {
   EXPECT_TRUE(absl::IsCancelled(Run(request)));
 }
 
-TEST_F(FirstPassTest, AnEstimatorAloneDoesNotTrainWithoutThem) {
+TEST_F(FirstPassTest, AnEstimatorDoesNotTrainWithoutTheNumbers) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Train("alone", Training("two.csv"), kAuto).status()));
-  EXPECT_FALSE(files_->Stat("alone").ok()) << "nothing was made";
-  // One that evaluates takes those of the folder.
+  EXPECT_FALSE(files_->Stat("alone").ok()) << "the folder was made";
+  // An estimator that evaluates copies the numbers from the folder.
   ASSERT_TRUE(Run(Request("two.csv")).ok());
   const auto estimator = NewEstimator(kAuto, "model");
   Progress progress(ProgressStyle::kNone, 2, clock_);

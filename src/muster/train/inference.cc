@@ -60,7 +60,7 @@ class EvaluationMetrics {
 
   // Call before Values.
   absl::Status Finish() { return head_->Finish(); }
-  // All metrics, "loss" last; a user's metric replaces a metric of the head with the same name.
+  // All metrics, with "loss" last. A user's metric replaces a metric of the head of the same name.
   std::vector<metrics::NamedValue> Values() const {
     std::vector<metrics::NamedValue> values = head_->Values();
     for (const auto& [name, metric] : custom_) {
@@ -94,7 +94,7 @@ absl::Status CallEach(const HookList& hooks, const Call& call) {
 
 }  // namespace
 
-// The common state of an evaluation and a prediction.
+// The state that evaluations and predictions share.
 struct Estimator::Inference {
   ModeModel* mode = nullptr;
   HookList hooks = {};
@@ -237,7 +237,7 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
                   before_events);
 }
 
-absl::StatusOr<EvalResult> Estimator::TryOut(const EvalSpec& spec) {
+absl::StatusOr<EvalResult> Estimator::EvaluateQuietly(const EvalSpec& spec) {
   Progress silent(ProgressStyle::kNone, /*fd=*/2, clock_);
   MUSTER_ASSIGN_OR_RETURN(const auto opened, OpenInference(ModeKeys::kEval, GroupedInput(spec),
                                                            spec.input_fn, {}, silent));
@@ -257,7 +257,7 @@ absl::StatusOr<EvalResult> Estimator::TryOut(const EvalSpec& spec) {
 absl::Status Estimator::CheckData(const EvalSpec& spec) {
   if (spec.input_fn || data::IsBatchStream(spec.input.source)) return absl::OkStatus();
   MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kEval));
-  // An evaluator may be there before the first pass over the training data has ended.
+  // An evaluator may start before the first pass over the training data has ended.
   if (!features::FindUnmeasured(mode->model.spec.features).empty()) return absl::OkStatus();
   const auto check = [&]() -> absl::Status {
     MUSTER_ASSIGN_OR_RETURN(const auto input, Input::Open(files_, mode->model, spec.input));
@@ -315,7 +315,7 @@ absl::StatusOr<EvalResult> Estimator::MergeEvaluation(const EvalSpec& spec, cons
     if (!state) break;
     if (!first && state->step != result.step) {
       return absl::FailedPreconditionError(
-          StrCat("evaluate: one part is of step ", result.step, ", another of step ", state->step));
+          StrCat("evaluate: one part used step ", result.step, ", another one step ", state->step));
     }
     result.step = state->step;
     result.examples += state->rows;

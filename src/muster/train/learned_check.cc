@@ -34,7 +34,7 @@ bool IsFarOff(double difference, double label_mean, std::optional<double> square
          std::abs(difference) > kShare * std::min(label_mean, 1 - label_mean);
 }
 
-// Columns that reach a model as they are in the data.
+// Returns lines for numeric columns that reach the model unscaled.
 std::vector<std::string> FindUnscaled(const model::ModelSpec& model) {
   const std::vector<std::string> used = model.UsedColumns();
   std::vector<std::string> lines;
@@ -51,12 +51,15 @@ std::vector<std::string> FindUnscaled(const model::ModelSpec& model) {
 
 }  // namespace
 
+bool HasLearnedRule(const model::ModelSpec& model) {
+  return !model.exported && (model.head.kind == "binary" || model.head.kind == "regression");
+}
+
 std::string DescribeUnlearned(const model::ModelSpec& model,
                               const std::vector<metrics::NamedValue>& metrics, double rows) {
   const auto label = Find(metrics, "label/mean"), prediction = Find(metrics, "prediction/mean");
-  const bool can_be_checked = model.head.kind == "binary" || model.head.kind == "regression";
-  if (model.exported || !can_be_checked || !label || !prediction || rows < 1) return "";
-  if (!std::isfinite(*prediction)) return "";  // the loss has said so
+  if (!HasLearnedRule(model) || !label || !prediction || rows < 1) return "";
+  if (!std::isfinite(*prediction)) return "";  // the loss already shows it
   if (!IsFarOff(*prediction - *label, *label, Find(metrics, "mean_squared_error"), rows)) return "";
   std::vector<std::string> advice;
   for (const std::string& line : FindUnscaled(model)) advice.push_back(StrCat(line, " in columns"));

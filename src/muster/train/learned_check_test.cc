@@ -35,7 +35,7 @@ std::string Describe(double label, double prediction, double rows) {
   return DescribeUnlearned(Spec(), {{"label/mean", label}, {"prediction/mean", prediction}}, rows);
 }
 
-TEST(LearnedCheckTest, AMeanThatIsFarOffIsToldWithTheLinesToWrite) {
+TEST(LearnedCheckTest, AMeanThatIsFarOffIsReportedWithLinesForTheModelFile) {
   EXPECT_THAT(Describe(0.24, 0.61, 10'240),
               AllOf(HasSubstr("predictions is 0.61 and that of the labels 0.24 (10240 rows)"),
                     HasSubstr("gain: {numeric: \"gain\", normalize: auto} in columns"),
@@ -43,7 +43,17 @@ TEST(LearnedCheckTest, AMeanThatIsFarOffIsToldWithTheLinesToWrite) {
                     HasSubstr("optimizer: {adagrad: {learning_rate: 0.05}} in model.dnn")));
 }
 
-TEST(LearnedCheckTest, AllPartsOfAClickModelAreLookedAt) {
+// No sample is evaluated at the end of a training that has no rule.
+TEST(LearnedCheckTest, ModelsByKerasAndOtherHeadsHaveNoRule) {
+  EXPECT_TRUE(HasLearnedRule(Spec()));
+  EXPECT_TRUE(HasLearnedRule(Spec("regression")));
+  EXPECT_FALSE(HasLearnedRule(Spec("{multi_class: {classes: 3}}")));
+  model::ModelSpec exported = Spec();
+  exported.exported = std::make_shared<const engine::tensorflow::KerasExport>();
+  EXPECT_FALSE(HasLearnedRule(exported));
+}
+
+TEST(LearnedCheckTest, AllPartsOfAClickModelAreChecked) {
   const auto files = io::NewMemoryFileSystem();
   const auto describe = [&](std::string_view model) {
     const auto spec = model::ParseModelSpec(*files,
@@ -75,10 +85,10 @@ model:
               AllOf(HasSubstr(gain), HasSubstr("{learning_rate: 0.001}} in model.dnn")));
 }
 
-TEST(LearnedCheckTest, WhatIsNotCertainIsNotTold) {
+TEST(LearnedCheckTest, AnInsignificantDifferenceIsNotReported) {
   EXPECT_THAT(Describe(0.24, 0.25, 10'240), IsEmpty());
-  EXPECT_THAT(Describe(0.24, 0.29, 10'000'000), IsEmpty()) << "certain, and small";
-  EXPECT_THAT(Describe(0.24, 0.31, 500), IsEmpty()) << "large, and by chance";
+  EXPECT_THAT(Describe(0.24, 0.29, 10'000'000), IsEmpty()) << "significant, but small";
+  EXPECT_THAT(Describe(0.24, 0.31, 500), IsEmpty()) << "large, but by chance";
   EXPECT_THAT(Describe(0.24, 0.31, 10'000), HasSubstr("0.31"));
   // A quarter of the rarer class, whichever that is.
   EXPECT_THAT(Describe(0.01, 0.012, 1'000'000), IsEmpty());
@@ -99,7 +109,7 @@ TEST(LearnedCheckTest, ARegressionIsJudgedByItsSquaredError) {
   EXPECT_THAT(describe(1946, 100), IsEmpty());
 }
 
-TEST(LearnedCheckTest, OtherHeadsHaveNoSuchMeans) {
+TEST(LearnedCheckTest, OtherHeadsAreNotChecked) {
   EXPECT_THAT(DescribeUnlearned(Spec("{multi_class: 3}"), {{"accuracy", 0.1}}, 10'000), IsEmpty());
 }
 

@@ -1,5 +1,5 @@
-// Data that is no file: trained on a log with gaps in its offsets, a model has the same end bytes
-// as with the same records in files.
+// Data that is not in files: a model that was trained on a log with gaps in its offsets has the
+// same bytes as one that was trained on the same records in files.
 #include "muster/data/memory_log.h"
 #include "muster/data/source_set.h"
 #include "muster/formats/csv.h"
@@ -15,7 +15,7 @@ using testing::Not;
 
 constexpr int kPartitions = 3;
 constexpr int kRecords = 2100;      // in each partition and in each file
-constexpr int kFillerBytes = 1000;  // so that each has three chunks
+constexpr int kFillerBytes = 1000;  // so that each partition has three chunks
 
 // The spec's fields and a filler that no column reads.
 formats::Schema RecordSchema() {
@@ -84,7 +84,7 @@ class LogDataTest : public TrainingTest {
   const std::shared_ptr<data::MemoryLog> log_;
 };
 
-TEST_F(LogDataTest, TheEndBytesAreThoseOfTheSameRecordsInFiles) {
+TEST_F(LogDataTest, AModelHasTheBytesOfOneTrainedOnFiles) {
   for (const bool shuffle : {false, true}) {
     TrainSpec on_files = OnFiles(), on_log = OnLog();
     on_files.input.reader.shuffle = on_log.input.reader.shuffle = shuffle;
@@ -115,7 +115,7 @@ TEST_F(LogDataTest, ATrainingContinuesInTheMiddleOfTheLog) {
   EXPECT_EQ(Weights("resumed"), Weights("whole"));
 }
 
-TEST_F(LogDataTest, ALogThatWasMadeAgainIsOtherData) {
+TEST_F(LogDataTest, ARecreatedLogIsOtherData) {
   TrainSpec cut = OnLog();
   cut.max_steps = 7;
   ASSERT_TRUE(Train("model", cut).ok());
@@ -125,7 +125,7 @@ TEST_F(LogDataTest, ALogThatWasMadeAgainIsOtherData) {
   EXPECT_THAT(ToStd(other.status().message()), testing::HasSubstr("belongs to other data"));
 }
 
-TEST_F(LogDataTest, SharesByRecordTakeEachRecordOnce) {
+TEST_F(LogDataTest, ShardsByRecordHaveEachRecordOnce) {
   uint64_t examples = 0;
   for (int index = 0; index < 4; ++index) {
     TrainSpec spec = OnLog();
@@ -138,8 +138,8 @@ TEST_F(LogDataTest, SharesByRecordTakeEachRecordOnce) {
   EXPECT_EQ(examples, uint64_t{kPartitions} * kRecords);
 }
 
-// Row numbers of parts that follow each other do not meet, though a log counts no records.
-TEST_F(LogDataTest, APartPlanIsOfPartitionsAndRanges) {
+// Row numbers of consecutive parts do not overlap, although a log does not count records.
+TEST_F(LogDataTest, APartPlanHasPartitionsAndRanges) {
   TrainSpec spec = OnLog();
   spec.max_steps = 1;
   ASSERT_TRUE(Train("model", spec).ok());

@@ -74,11 +74,11 @@ std::string Describe(const Holder& holder) {
   return StrCat(text, "process ", holder.process.pid, " on host ", holder.process.host);
 }
 
-// Finds out whether a folder's lease is free.
-class Taking {
+// Waits until it is certain whether a folder's lease is free.
+class LeaseWait {
  public:
-  Taking(io::FileSystem& files, const std::string& folder, const std::string& path,
-         const Holder& self, const LeaseOptions& options)
+  LeaseWait(io::FileSystem& files, const std::string& folder, const std::string& path,
+            const Holder& self, const LeaseOptions& options)
       : files_(files), folder_(folder), path_(path), self_(self), options_(options) {}
 
   // Returns when the lease is free, or says why it is not.
@@ -87,14 +87,14 @@ class Taking {
       MUSTER_ASSIGN_OR_RETURN(const std::optional<std::string> text, Read(path_));
       if (!text) return absl::OkStatus();
       const auto holder = Parse(*text, path_);
-      // A lease that cannot be read was damaged by a crash: nobody has it.
-      if (!holder.ok() || MayTakeAtOnce(*holder)) return absl::OkStatus();
+      // A lease that cannot be parsed was damaged by a crash: no process has it.
+      if (!holder.ok() || IsFree(*holder)) return absl::OkStatus();
       const bool elsewhere = process::GetLiveness(holder->process) == Liveness::kElsewhere;
       if (!elsewhere || holder->beat_seconds <= 0) return Refusal(*holder, elsewhere);
       MUSTER_ASSIGN_OR_RETURN(const std::optional<std::string> beat, Read(path_ + kBeatEnd));
       MUSTER_ASSIGN_OR_RETURN(
           const bool expired,
-          StandsStill(*holder, StrCat(*text, beat.value_or("")), clock.MonotonicNanos()));
+          HasExpired(*holder, StrCat(*text, beat.value_or("")), clock.MonotonicNanos()));
       if (expired) return absl::OkStatus();
       Sleep();
     }
@@ -109,22 +109,22 @@ class Taking {
     return *std::move(text);
   }
 
-  bool MayTakeAtOnce(const Holder& holder) const {
+  bool IsFree(const Holder& holder) const {
     if (process::GetLiveness(holder.process) == Liveness::kDead) return true;
     return !self_.name.job.empty() && self_.name.job == holder.name.job &&
            self_.name.task == holder.name.task && self_.name.incarnation > holder.name.incarnation;
   }
 
-  // Whether `sign`, all that the holder writes, has stayed the same for expiry_seconds.
-  absl::StatusOr<bool> StandsStill(const Holder& holder, const std::string& sign,
-                                   int64_t now_nanos) {
+  // Whether `sign`, the contents of the holder's files, has not changed for expiry_seconds.
+  absl::StatusOr<bool> HasExpired(const Holder& holder, const std::string& sign,
+                                  int64_t now_nanos) {
     if (!sign_) {
       sign_ = sign;
       since_nanos_ = now_nanos;
       if (options_.note) {
         options_.note(StrCat("model folder ", folder_, " was last trained by ", Describe(holder),
-                             ", where this machine cannot look: waiting up to ",
-                             options_.expiry_seconds, " s for a sign of life"));
+                             ", on another machine: waiting up to ", options_.expiry_seconds,
+                             " s for a sign of life"));
       }
     }
     const double seconds = static_cast<double>(now_nanos - since_nanos_) * 1e-9;
@@ -146,12 +146,12 @@ class Taking {
     if (holder.beat_seconds > 0) {
       return absl::FailedPreconditionError(
           StrCat(who, ", which renews its lease: stop that one first, or give another ",
-                 "--model-dir; when it is no more, the folder is free after ",
-                 options_.expiry_seconds, " s"));
+                 "--model-dir; the folder is free ", options_.expiry_seconds,
+                 " s after that process has ended"));
     }
     return absl::FailedPreconditionError(
-        StrCat(who, ", where this machine cannot look: give another --model-dir, or if that ",
-               "process is no more, remove ", path_));
+        StrCat(who, ", which this machine cannot check: give another --model-dir, or, if that ",
+               "process has ended, remove ", path_));
   }
 
   void Sleep() const {
@@ -190,24 +190,24 @@ class LeaseGuard : public Hook {
 ModelLease::ModelLease(io::FileSystem& files, std::string path)
     : files_(files), path_(std::move(path)), nonce_(NewNonce()) {}
 
-absl::StatusOr<std::unique_ptr<ModelLease>> ModelLease::Take(io::FileSystem& files,
-                                                             const std::string& folder,
-                                                             const WriterName& name,
-                                                             const Clock& clock,
-                                                             const LeaseOptions& options) {
+absl::StatusOr<std::unique_ptr<ModelLease>> ModelLease::Acquire(io::FileSystem& files,
+                                                                const std::string& folder,
+                                                                const WriterName& name,
+                                                                const Clock& clock,
+                                                                const LeaseOptions& options) {
   // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
   std::unique_ptr<ModelLease> lease(new ModelLease(files, io::JoinPath(folder, kFileName)));
   const Holder self = {name, options.process, options.beat_seconds};
-  MUSTER_RETURN_IF_ERROR(Taking(files, folder, lease->path_, self, options).Await(clock));
+  MUSTER_RETURN_IF_ERROR(LeaseWait(files, folder, lease->path_, self, options).Await(clock));
   const std::string own = Print(self, lease->nonce_);
-  MUSTER_RETURN_IF_ERROR(
-      Annotate(io::WriteFileAtomically(files, lease->path_, own), "taking the model folder"));
+  MUSTER_RETURN_IF_ERROR(Annotate(io::WriteFileAtomically(files, lease->path_, own),
+                                  "acquiring the lease of the model folder"));
   lease->own_ = own;
-  // A fenced writer must not find the files that it has not renamed yet.
+  // A fenced writer must not find the files that it has not yet renamed.
   checkpoint::RemoveLeftovers(files, folder);
   // If two processes took the lease at once, the later one has it.
   MUSTER_RETURN_IF_ERROR(lease->Check());
-  MUSTER_RETURN_IF_ERROR(Annotate(lease->Beat(), "taking the model folder"));
+  MUSTER_RETURN_IF_ERROR(Annotate(lease->Beat(), "acquiring the lease of the model folder"));
   lease->thread_ = std::jthread([raw = lease.get(), beat_seconds = options.beat_seconds](
                                     const std::stop_token& stop) { raw->Run(stop, beat_seconds); });
   return lease;
@@ -219,13 +219,13 @@ ModelLease::~ModelLease() {
     thread_.join();
   }
   if (own_.empty() || !Check().ok()) return;
-  // While the lease is held nobody else writes its file.
+  // While this process has the lease, no other one writes its files.
   io::RemoveTemporaries(files_, path_);
   files_.Remove(path_ + kBeatEnd).IgnoreError();
   files_.Remove(path_).IgnoreError();
 }
 
-// Writes the file in place: a reader needs no intact contents, only the change counts.
+// Writes the file in place: its contents need not be intact, only the change matters.
 absl::Status ModelLease::Beat() {
   MUSTER_ASSIGN_OR_RETURN(const auto file, files_.OpenForWrite(path_ + kBeatEnd));
   const absl::Status written = file->Append(StrCat(nonce_, " ", ++beats_, "\n"));
@@ -241,7 +241,7 @@ void ModelLease::Run(const std::stop_token& stop, double beat_seconds) {
     if (stop.stop_requested()) return;
     const absl::Status held = Check();
     if (absl::IsAborted(held)) return;  // another process has the lease
-    // A failed beat does no harm: there are several beats in expiry_seconds.
+    // A failed heartbeat does no harm: there are several in expiry_seconds.
     if (held.ok()) Beat().IgnoreError();
   }
 }
@@ -252,7 +252,7 @@ bool ModelLease::IsLastSeen(const io::FileInfo& info) const {
          info.modified_ns == seen_.modified_ns && info.size == seen_.size;
 }
 
-// A process that takes the lease makes a new file.
+// A process that acquires the lease makes a new file, which has another identity.
 absl::Status ModelLease::CheckIdentity() const {
   const auto info = files_.Stat(path_);
   if (info.ok() && IsLastSeen(*info)) return absl::OkStatus();
@@ -266,17 +266,18 @@ absl::Status ModelLease::Check() const {
   const auto text = io::ReadFile(files_, path_, kMaxBytes);
   if (text.ok() && *text == own_) return absl::OkStatus();
   if (absl::IsNotFound(text.status())) {
-    return absl::AbortedError(StrCat(path_, " was removed while this process trained: it changes ",
-                                     "nothing more, since another may have trained there"));
+    return absl::AbortedError(StrCat(path_, " was removed while this process trained: it stops ",
+                                     "writing, since another process may have trained there"));
   }
   MUSTER_RETURN_IF_ERROR(text.status());
   const auto holder = Parse(*text, path_);
   return absl::AbortedError(StrCat(
-      "this process was replaced, and changes nothing more in ", io::Dirname(path_), ": now ",
-      holder.ok() ? Describe(*holder) : "another",
-      " trains there, which was started later; either this one did not run for a while and its "
-      "launcher started that one in its place, or two tasks were started under one name: then give "
-      "each a place of its own in TF_CONFIG, or another --model-dir"));
+      "this process was replaced, and stops writing to ", io::Dirname(path_), ": now ",
+      holder.ok() ? Describe(*holder) : "another process",
+      ", which was started later, trains there; either this process did not run for a while and "
+      "its "
+      "launcher replaced it, or two tasks were started under one name: then give each of them its "
+      "own place in TF_CONFIG, or another --model-dir"));
 }
 
 std::unique_ptr<Hook> NewLeaseGuard(const ModelLease& lease) {

@@ -3,13 +3,13 @@
 //
 // A training takes the lease before it reads the newest checkpoint, and checks before every change
 // that it still has the lease (io/fenced_file_system.h). A chief that was suspended while a
-// launcher replaced it therefore finds itself fenced when it resumes, and changes nothing.
+// launcher replaced it is therefore fenced when it resumes, and changes nothing.
 //
 // A process cannot see whether a process on another machine is alive. Therefore the holder rewrites
-// MODEL_DIR/muster.lease.beat every few seconds, from its own thread; a process that finds lease
-// and beat unchanged for a minute of its own clock takes the lease. No two machines' clocks are
-// compared. The lease itself is written once, when it is taken: a holder that was suspended cannot
-// take it back by renewing it.
+// MODEL_DIR/muster.lease.beat every few seconds, from a separate thread; a process that finds both
+// files unchanged for a minute of its own clock acquires the lease. No two machines' clocks are
+// compared. The lease itself is written once, when it is acquired: a holder that was suspended
+// cannot get it back by renewing it.
 #pragma once
 
 #include <atomic>
@@ -38,10 +38,11 @@ struct WriterName {
 };
 
 struct LeaseOptions {
-  double beat_seconds = checkpoint::kLeaseBeatSeconds;  // between two beats of the holder
-  // How long, by the taker's clock, a lease of another machine must stay unchanged to be free.
+  double beat_seconds = checkpoint::kLeaseBeatSeconds;  // between two heartbeats of the holder
+  // How long a lease of another machine must stay unchanged, by the clock of the process that wants
+  // it, to be free.
   double expiry_seconds = checkpoint::kLeaseSeconds;
-  process::ProcessIdentity process = process::ThisProcess();  // the process that takes the lease
+  process::ProcessIdentity process = process::ThisProcess();  // the process that acquires the lease
   std::function<void(const std::string& text)> note = {};     // informed of a wait; may be empty
   const std::atomic<bool>* stop = nullptr;                    // true ends the wait; may be null
   std::function<void(double seconds)> sleep = {};             // instead of sleeping; for tests
@@ -50,18 +51,18 @@ struct LeaseOptions {
 // Thread-safe.
 class ModelLease {
  public:
-  // Takes the lease of `folder`, which must exist. The lease is free if nobody has it, if its
-  // process has ended, if its holder is an earlier incarnation of this task, or if its holder is on
-  // another machine and has stopped renewing it: Take waits up to expiry_seconds to find out. A
-  // lease that no beat renews does not expire. The previous holder is fenced from now on, and its
-  // unfinished files are removed. FAILED_PRECONDITION says which process has the lease, and what to
-  // do; ABORTED: another process took it at the same time; CANCELLED: `stop` became true. `files`
-  // must outlive the lease.
-  static absl::StatusOr<std::unique_ptr<ModelLease>> Take(io::FileSystem& files,
-                                                          const std::string& folder,
-                                                          const WriterName& name,
-                                                          const Clock& clock,
-                                                          const LeaseOptions& options = {});
+  // Acquires the lease of `folder`, which must exist. The lease is free if no process has it, if
+  // its process has ended, if its holder is an earlier incarnation of this task, or if its holder
+  // is on another machine and has stopped renewing it: Acquire waits up to expiry_seconds to find
+  // out. A lease that is never renewed does not expire. The previous holder is fenced from now on,
+  // and its unfinished files are removed. FAILED_PRECONDITION says which process has the lease, and
+  // what to do; ABORTED: another process acquired it at the same time; CANCELLED: `stop` became
+  // true. `files` must outlive the lease.
+  static absl::StatusOr<std::unique_ptr<ModelLease>> Acquire(io::FileSystem& files,
+                                                             const std::string& folder,
+                                                             const WriterName& name,
+                                                             const Clock& clock,
+                                                             const LeaseOptions& options = {});
   // Gives the lease back, unless another process has it.
   ~ModelLease();
   ModelLease(const ModelLease&) = delete;
@@ -82,14 +83,14 @@ class ModelLease {
 
   io::FileSystem& files_;
   const std::string path_;
-  const std::string nonce_;  // makes each taking of a lease different
+  const std::string nonce_;  // makes each lease different
   std::string own_;          // the file's contents while this process has the lease
   int64_t beats_ = 0;        // used by the thread alone once it runs
   mutable std::mutex seen_mutex_;
   mutable io::FileInfo seen_;  // the file when its contents were last found to be own_
   std::mutex mutex_;
   std::condition_variable_any stopped_;
-  std::jthread thread_;  // beats
+  std::jthread thread_;  // renews the lease
 };
 
 // Checks the lease every second, so that a fenced process ends soon after it resumes, before it

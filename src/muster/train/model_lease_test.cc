@@ -20,21 +20,21 @@ constexpr char kBeatPath[] = "m/muster.lease.beat";
 class ModelLeaseTest : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(files_->MakeFolders("m").ok()); }
-  auto Take(const WriterName& name = {}, LeaseOptions options = {}) {
+  auto Acquire(const WriterName& name = {}, LeaseOptions options = {}) {
     options.note = [this](const std::string& text) { notes_ += text + "\n"; };
     options.sleep = [this](double seconds) {
       clock_.Advance(seconds);
       if (each_look_) each_look_();
     };
-    return ModelLease::Take(*files_, "m", name, clock_, options);
+    return ModelLease::Acquire(*files_, "m", name, clock_, options);
   }
-  // Takes the lease as a process of another machine, which does not renew it.
+  // Acquires the lease as a process of another machine, which does not renew it.
   auto AcquireElsewhere(const WriterName& name = {}) {
     LeaseOptions options;
     options.process = Elsewhere();
     constexpr double kYear = 365.0 * 24 * 3600;
     options.beat_seconds = kYear;
-    return Take(name, options);
+    return Acquire(name, options);
   }
   void Beat(const std::string& text) {
     ASSERT_TRUE(io::WriteFileAtomically(*files_, kBeatPath, text).ok());
@@ -67,9 +67,9 @@ class ModelLeaseTest : public testing::Test {
   std::function<void()> each_look_;  // called while a process waits for a lease
 };
 
-TEST_F(ModelLeaseTest, IsThereWhileItIsHeld) {
+TEST_F(ModelLeaseTest, TheFileExistsWhileTheLeaseIsHeld) {
   {
-    const auto lease = Take();
+    const auto lease = Acquire();
     ASSERT_TRUE(lease.ok()) << lease.status();
     EXPECT_TRUE((*lease)->Check().ok());
     EXPECT_TRUE(files_->Stat(kPath).ok());
@@ -78,10 +78,10 @@ TEST_F(ModelLeaseTest, IsThereWhileItIsHeld) {
   EXPECT_TRUE(absl::IsNotFound(files_->Stat(kBeatPath).status()));
 }
 
-TEST_F(ModelLeaseTest, OfALivingProcessItIsRefusedAndTheProcessNamed) {
-  const auto lease = Take({.job = "clicks", .task = "chief-0", .incarnation = 3});
+TEST_F(ModelLeaseTest, TheLeaseOfALiveProcessIsRefusedAndTheProcessNamed) {
+  const auto lease = Acquire({.job = "clicks", .task = "chief-0", .incarnation = 3});
   ASSERT_TRUE(lease.ok());
-  const auto second = Take({.job = "other", .task = "chief-0", .incarnation = 9});
+  const auto second = Acquire({.job = "other", .task = "chief-0", .incarnation = 9});
   EXPECT_TRUE(absl::IsFailedPrecondition(second.status()));
   EXPECT_THAT(ToStd(second.status().message()),
               HasSubstr(StrCat("chief-0 of job 'clicks' (incarnation 3), process ", getpid())));
@@ -89,25 +89,25 @@ TEST_F(ModelLeaseTest, OfALivingProcessItIsRefusedAndTheProcessNamed) {
   EXPECT_TRUE((*lease)->Check().ok());
 }
 
-TEST_F(ModelLeaseTest, OfADeadProcessItIsFree) {
+TEST_F(ModelLeaseTest, TheLeaseOfADeadProcessIsFree) {
   Leave({.job = "other", .task = "chief-0", .incarnation = 90}, Dead());
-  EXPECT_TRUE(Take().ok());
+  EXPECT_TRUE(Acquire().ok());
 }
 
-TEST_F(ModelLeaseTest, OfAnotherMachineItIsRefusedWithTheFileToRemove) {
-  // The lease has no beat, as an older Muster wrote it.
+TEST_F(ModelLeaseTest, ALeaseOfAnotherMachineIsRefusedAndItsFileNamed) {
+  // The lease has no heartbeat, as an older Muster wrote it.
   Leave({}, Elsewhere());
-  const auto lease = Take();
+  const auto lease = Acquire();
   EXPECT_TRUE(absl::IsFailedPrecondition(lease.status()));
   EXPECT_EQ(waited(), 0);
   EXPECT_THAT(ToStd(lease.status().message()), HasSubstr("on host node7"));
   EXPECT_THAT(ToStd(lease.status().message()), HasSubstr(StrCat("remove ", kPath)));
 }
 
-TEST_F(ModelLeaseTest, ThatOfAnotherMachineExpiresWhenItStandsStillForAMinute) {
+TEST_F(ModelLeaseTest, ALeaseOfAnotherMachineExpiresIfItIsUnchangedForAMinute) {
   const auto dead = AcquireElsewhere({.job = "first", .task = "chief-0", .incarnation = 3});
   ASSERT_TRUE(dead.ok()) << dead.status();
-  const auto lease = Take({.job = "second", .task = "chief-0", .incarnation = 1});
+  const auto lease = Acquire({.job = "second", .task = "chief-0", .incarnation = 1});
   ASSERT_TRUE(lease.ok()) << lease.status();
   EXPECT_GE(waited(), 60);
   EXPECT_LT(waited(), 62);
@@ -116,12 +116,12 @@ TEST_F(ModelLeaseTest, ThatOfAnotherMachineExpiresWhenItStandsStillForAMinute) {
   EXPECT_TRUE(absl::IsAborted((*dead)->Check()));
 }
 
-TEST_F(ModelLeaseTest, ABeatKeepsThatOfAnotherMachine) {
+TEST_F(ModelLeaseTest, AHeartbeatRenewsTheLeaseOfAnotherMachine) {
   const auto holder = AcquireElsewhere({.job = "first", .task = "chief-0", .incarnation = 3});
   each_look_ = [this] {
     if (waited() > 57) Beat(StrCat("beat at ", waited()));
   };
-  const auto refused = Take();
+  const auto refused = Acquire();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
   EXPECT_THAT(ToStd(refused.status().message()), HasSubstr("chief-0 of job 'first'"));
   EXPECT_THAT(ToStd(refused.status().message()), HasSubstr("which renews its lease"));
@@ -129,15 +129,15 @@ TEST_F(ModelLeaseTest, ABeatKeepsThatOfAnotherMachine) {
   EXPECT_TRUE((*holder)->Check().ok());
 }
 
-// A beat is no reason to wait for a process whose liveness can be checked.
-TEST_F(ModelLeaseTest, ThatOfThisMachineNeverExpiresWhileItsProcessLives) {
-  const auto lease = Take();
-  each_look_ = [] { FAIL() << "it waited"; };
-  EXPECT_TRUE(absl::IsFailedPrecondition(Take().status()));
+// No wait for a heartbeat is needed if the liveness of the process can be checked.
+TEST_F(ModelLeaseTest, ALeaseOfThisMachineDoesNotExpireWhileItsProcessLives) {
+  const auto lease = Acquire();
+  each_look_ = [] { FAIL() << "the process waited"; };
+  EXPECT_TRUE(absl::IsFailedPrecondition(Acquire().status()));
   EXPECT_TRUE((*lease)->Check().ok());
 }
 
-TEST_F(ModelLeaseTest, WhoComesFirstOfTwoThatWaitHasIt) {
+TEST_F(ModelLeaseTest, TheFirstOfTwoWaitingProcessesAcquiresIt) {
   const auto dead = AcquireElsewhere({.job = "first", .task = "chief-0", .incarnation = 1});
   std::unique_ptr<ModelLease> third;
   each_look_ = [&] {
@@ -145,42 +145,42 @@ TEST_F(ModelLeaseTest, WhoComesFirstOfTwoThatWaitHasIt) {
     ASSERT_TRUE(files_->Remove(kPath).ok());
     third = *AcquireElsewhere({.job = "third", .task = "chief-0", .incarnation = 1});
   };
-  const auto refused = Take({.job = "second", .task = "chief-0", .incarnation = 1});
+  const auto refused = Acquire({.job = "second", .task = "chief-0", .incarnation = 1});
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
   EXPECT_THAT(ToStd(refused.status().message()), HasSubstr("of job 'third'"));
   EXPECT_TRUE(third->Check().ok());
 }
 
-TEST_F(ModelLeaseTest, OneThatIsGivenBackMeanwhileIsTakenAtOnce) {
+TEST_F(ModelLeaseTest, ALeaseThatIsReleasedDuringTheWaitIsAcquiredAtOnce) {
   auto holder = AcquireElsewhere();
   each_look_ = [&] { holder->reset(); };
-  EXPECT_TRUE(Take().ok());
+  EXPECT_TRUE(Acquire().ok());
   EXPECT_LT(waited(), 2);
 }
 
-TEST_F(ModelLeaseTest, TheWaitEndsWhenItIsToldTo) {
+TEST_F(ModelLeaseTest, AStopRequestEndsTheWait) {
   const auto holder = AcquireElsewhere();
   std::atomic<bool> stop = false;
   each_look_ = [&] { stop = true; };
   LeaseOptions options;
   options.stop = &stop;
-  EXPECT_EQ(Take({}, options).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(Acquire({}, options).status().code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE((*holder)->Check().ok());
 }
 
-// A beat that exists but cannot be read is an error: it must not be taken for a missing one.
-TEST_F(ModelLeaseTest, ABeatThatCannotBeReadIsAnError) {
+// A heartbeat that exists but cannot be read must not count as missing.
+TEST_F(ModelLeaseTest, AnUnreadableHeartbeatIsAnError) {
   const auto holder = AcquireElsewhere();
   ASSERT_TRUE(files_->Remove(kBeatPath).ok());
   ASSERT_TRUE(files_->MakeFolders(kBeatPath).ok());
-  EXPECT_FALSE(Take().ok());
+  EXPECT_FALSE(Acquire().ok());
   EXPECT_TRUE((*holder)->Check().ok());
 }
 
-TEST_F(ModelLeaseTest, ItsThreadRenewsItAndLeavesTheLeaseItself) {
+TEST_F(ModelLeaseTest, ItsThreadRewritesTheHeartbeatButNotTheLease) {
   LeaseOptions often;
   often.beat_seconds = 0.001;
-  const auto lease = Take({}, often);
+  const auto lease = Acquire({}, often);
   ASSERT_TRUE(lease.ok()) << lease.status();
   const std::string own = Read(kPath);
   std::string before = Read(kBeatPath);
@@ -192,37 +192,37 @@ TEST_F(ModelLeaseTest, ItsThreadRenewsItAndLeavesTheLeaseItself) {
   EXPECT_EQ(Read(kPath), own);
 }
 
-TEST_F(ModelLeaseTest, WhoLetItExpireRenamesNothingMore) {
+TEST_F(ModelLeaseTest, AHolderWhoseLeaseExpiredRenamesNothingMore) {
   const auto sleeper = AcquireElsewhere();
   io::FencedFileSystem files(*files_, [&] { return (*sleeper)->Check(); });
   ASSERT_TRUE(io::WriteFileAtomically(files, "m/.checkpoint.tmp-1-1", "old").ok());
-  const auto lease = Take();
+  const auto lease = Acquire();
   ASSERT_TRUE(lease.ok()) << lease.status();
   EXPECT_TRUE(absl::IsNotFound(files_->Stat("m/.checkpoint.tmp-1-1").status()));
   EXPECT_TRUE(absl::IsAborted(files.Rename("m/.checkpoint.tmp-1-1", "m/checkpoint")));
 }
 
-TEST_F(ModelLeaseTest, ItsFileIsReadAgainOnlyWhenItIsAnotherOne) {
+TEST_F(ModelLeaseTest, TheFileIsReadAgainOnlyIfItsIdentityChanged) {
   io::FaultFileSystem watched(*files_);
   const auto lease =
-      ModelLease::Take(watched, "m", {.job = "j", .task = "chief-0", .incarnation = 1}, clock_,
-                       {.beat_seconds = 1e6});
+      ModelLease::Acquire(watched, "m", {.job = "j", .task = "chief-0", .incarnation = 1}, clock_,
+                          {.beat_seconds = 1e6});
   ASSERT_TRUE(lease.ok()) << lease.status();
   ASSERT_TRUE((*lease)->CheckIdentity().ok());
   watched.FailNth(io::FileOperation::kRead, 1, absl::UnavailableError("read"));
-  EXPECT_TRUE((*lease)->CheckIdentity().ok()) << "it was read";
-  const auto second = Take({.job = "j", .task = "chief-0", .incarnation = 2});
+  EXPECT_TRUE((*lease)->CheckIdentity().ok()) << "the file was read";
+  const auto second = Acquire({.job = "j", .task = "chief-0", .incarnation = 2});
   ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_TRUE(absl::IsUnavailable((*lease)->CheckIdentity())) << "it was not read";
+  EXPECT_TRUE(absl::IsUnavailable((*lease)->CheckIdentity())) << "the file was not read";
   EXPECT_TRUE(absl::IsAborted((*lease)->CheckIdentity()));
 }
 
 TEST_F(ModelLeaseTest, AnEarlierIncarnationOfTheTaskIsFenced) {
-  const auto sleeper = Take({.job = "j", .task = "chief-0", .incarnation = 1});
+  const auto sleeper = Acquire({.job = "j", .task = "chief-0", .incarnation = 1});
   ASSERT_TRUE(sleeper.ok());
-  EXPECT_FALSE(Take({.job = "j", .task = "chief-0", .incarnation = 1}).ok());
-  EXPECT_FALSE(Take({.job = "j", .task = "worker-0", .incarnation = 2}).ok());
-  const auto second = Take({.job = "j", .task = "chief-0", .incarnation = 2});
+  EXPECT_FALSE(Acquire({.job = "j", .task = "chief-0", .incarnation = 1}).ok());
+  EXPECT_FALSE(Acquire({.job = "j", .task = "worker-0", .incarnation = 2}).ok());
+  const auto second = Acquire({.job = "j", .task = "chief-0", .incarnation = 2});
   ASSERT_TRUE(second.ok()) << second.status();
   const absl::Status fenced = (*sleeper)->Check();
   EXPECT_TRUE(absl::IsAborted(fenced));
@@ -230,32 +230,32 @@ TEST_F(ModelLeaseTest, AnEarlierIncarnationOfTheTaskIsFenced) {
   EXPECT_TRUE((*second)->Check().ok());
 }
 
-TEST_F(ModelLeaseTest, WhoWasFencedDoesNotTakeItAwayAtItsEnd) {
-  auto sleeper = *Take({.job = "j", .task = "chief-0", .incarnation = 1});
-  const auto second = Take({.job = "j", .task = "chief-0", .incarnation = 2});
+TEST_F(ModelLeaseTest, AFencedHolderDoesNotRemoveTheLease) {
+  auto sleeper = *Acquire({.job = "j", .task = "chief-0", .incarnation = 1});
+  const auto second = Acquire({.job = "j", .task = "chief-0", .incarnation = 2});
   sleeper.reset();
   EXPECT_TRUE((*second)->Check().ok());
 }
 
-TEST_F(ModelLeaseTest, AnIncarnationElsewhereIsFencedTooAndAtOnce) {
+TEST_F(ModelLeaseTest, AnEarlierIncarnationOnAnotherMachineIsFencedAtOnce) {
   for (const std::string more : {"", R"(, "beat_seconds": 10)"}) {
     Leave({.job = "j", .task = "chief-0", .incarnation = 4}, Elsewhere(), more);
-    EXPECT_TRUE(Take({.job = "j", .task = "chief-0", .incarnation = 5}).ok());
+    EXPECT_TRUE(Acquire({.job = "j", .task = "chief-0", .incarnation = 5}).ok());
   }
   EXPECT_EQ(waited(), 0);
 }
 
-TEST_F(ModelLeaseTest, WhatTheOneBeforeHadNotFinishedIsRemoved) {
+TEST_F(ModelLeaseTest, UnfinishedFilesOfThePreviousHolderAreRemoved) {
   Leave({}, Dead());
   const std::string unfinished = io::TemporaryPath("m/model.ckpt-5.index");
   ASSERT_TRUE(io::WriteFileAtomically(*files_, unfinished, "x").ok());
-  ASSERT_TRUE(Take().ok());
+  ASSERT_TRUE(Acquire().ok());
   EXPECT_TRUE(absl::IsNotFound(files_->Stat(unfinished).status()));
 }
 
-TEST_F(ModelLeaseTest, ATornOneIsFreeAndARemovedOneIsLost) {
+TEST_F(ModelLeaseTest, ADamagedLeaseIsFreeAndARemovedOneIsLost) {
   ASSERT_TRUE(io::WriteFileAtomically(*files_, kPath, "{\"job").ok());
-  const auto lease = Take();
+  const auto lease = Acquire();
   ASSERT_TRUE(lease.ok()) << lease.status();
   ASSERT_TRUE(files_->Remove(kPath).ok());
   const absl::Status lost = (*lease)->Check();

@@ -61,7 +61,7 @@ def test_refused_without_the_instructions(muster, place):
     refused = muster.call(*small, place / "refused", env=older)
     assert refused.returncode == 1
     assert "precision bf16 needs a processor with AMX" in refused.stderr
-    assert "say fp32 instead" in refused.stderr
+    assert "use fp32 instead" in refused.stderr
     assert not (place / "refused").exists()
     # The flag overrides the model file; what was trained elsewhere is evaluated here.
     done = muster.call(*small, place / "allowed", "--precision", "fp32", env=older)

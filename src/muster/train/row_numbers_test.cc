@@ -1,5 +1,5 @@
-// The numbers of rows without a key are the records' places in the data, whatever is left out and
-// however the data is cut; also the records that were left out.
+// Rows without a key are numbered by their records' places in the data, whatever is left out and
+// however the data is divided. Also tests the records that were left out.
 #include "muster/formats/example.h"
 #include "muster/formats/tfrecord.h"
 #include "muster/score/part_plan.h"
@@ -90,10 +90,10 @@ TEST_F(RowNumbersTest, ARowThatIsLeftOutKeepsItsNumber) {
   EXPECT_EQ(rejected[0].number, 2u);
   EXPECT_EQ(rejected[0].where, "data/a.csv:4");
   EXPECT_EQ(rejected[0].bytes, "oops,0");
-  EXPECT_EQ(rejected[1].number, 7u) << "after the last batch";
+  EXPECT_EQ(rejected[1].number, 7u) << "a record after the last batch";
 }
 
-TEST_F(RowNumbersTest, PartsOneAfterTheOtherAreWhatOneProcessWrites) {
+TEST_F(RowNumbersTest, PartsJoinedInOrderEqualTheOutputOfOneProcess) {
   Write("data/a.csv", "x,y\n0,0\noops,1\n2,0\n3,1\n");
   Write("data/b.csv", "x,y\n");
   Write("data/c.csv", "x,y\n4,1\n5,0\noops,0\n7,0\n8,1\n");
@@ -108,7 +108,7 @@ TEST_F(RowNumbersTest, PartsOneAfterTheOtherAreWhatOneProcessWrites) {
                                                       .numbered = true});
     ASSERT_TRUE(wanted.ok()) << wanted.status();
     ASSERT_TRUE(score::OpenPartPlan(*files_, folder, *wanted).ok());
-    // The plan as a later process finds it.
+    // Reads the plan again, as a later process does.
     const auto plan = score::OpenPartPlan(*files_, folder, *wanted);
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ(plan->by_record, processes > 3);
@@ -126,7 +126,7 @@ TEST_F(RowNumbersTest, PartsOneAfterTheOtherAreWhatOneProcessWrites) {
   }
 }
 
-TEST_F(RowNumbersTest, AFileOfAHeaderAloneHasNoPredictions) {
+TEST_F(RowNumbersTest, AFileWithOnlyAHeaderHasNoPredictions) {
   Write("data/a.csv", "x,y\n");
   PredictSpec spec{.input = Rows("data/a.csv", 0)};
   spec.input.source.may_be_empty = true;
@@ -135,7 +135,7 @@ TEST_F(RowNumbersTest, AFileOfAHeaderAloneHasNoPredictions) {
   EXPECT_EQ(result.examples, 0u);
 }
 
-TEST_F(RowNumbersTest, AnEvaluationCountsWhatItLeavesOut) {
+TEST_F(RowNumbersTest, AnEvaluationCountsTheRowsThatItLeavesOut) {
   Write("data/a.csv", "x,y\n0,0\n1,7\n2,1\noops,0\n");
   EvalSpec spec = Evaluation("data/a.csv");
   spec.input.reader.batch_size = 2;
@@ -148,7 +148,7 @@ TEST_F(RowNumbersTest, AnEvaluationCountsWhatItLeavesOut) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->examples, 2u);
   EXPECT_EQ(result->bad_records, 2u);
-  EXPECT_FALSE(files_->Stat("rejects.jsonl").ok()) << "visible before it is whole";
+  EXPECT_FALSE(files_->Stat("rejects.jsonl").ok()) << "visible before it is complete";
   ASSERT_TRUE((*rejects)->Close().ok());
   const std::string text = *io::ReadFile(*files_, "rejects.jsonl");
   EXPECT_THAT(text, HasSubstr(R"({"row":1,"where":"data/a.csv:3","error":"label 'y': )"));
@@ -187,7 +187,7 @@ TEST_F(RowNumbersTest, ATrainingCountsDamagedRecordsToo) {
   const auto result = Train("damaged", spec, kKeylessSpec);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->examples, 3u * 6);
-  EXPECT_EQ(result->bad_records, 2u) << "a damaged one and one whose label is none";
+  EXPECT_EQ(result->bad_records, 2u) << "a damaged record and one with an invalid label";
 }
 
 TEST_F(RowNumbersTest, ARejectIsTextOrBase64) {
@@ -205,7 +205,7 @@ TEST_F(RowNumbersTest, ARejectIsTextOrBase64) {
             "\"record_base64\":\"/wE=\"}\n");
 }
 
-TEST_F(RowNumbersTest, RejectsThatAreNotFinishedLeaveNothing) {
+TEST_F(RowNumbersTest, AnUnfinishedRejectWriterLeavesNoFile) {
   { ASSERT_TRUE(RejectWriter::Create(*files_, "data/rejects.jsonl").ok()); }
   EXPECT_THAT(*files_->List("data"), ElementsAre());
 }

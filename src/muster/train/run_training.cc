@@ -21,13 +21,14 @@
 namespace muster::train {
 namespace {
 
-// A task of a job that has ended before waits so long for the others, at most.
+// The longest time that a task of a job that has already ended waits for the others.
 constexpr double kSecondsForEnded = 10;
 
-// Sets what this replica reads: one shard or, where replicas may leave and join, several.
-absl::Status DealData(io::FileSystem& files, TrainingRequest* request) {
+// Sets the data that this replica reads: one shard or, if replicas may leave and join, several.
+absl::Status AssignShards(io::FileSystem& files, TrainingRequest* request) {
   TrainSpec& spec = request->train;
-  if (data::IsBatchStream(spec.input.source)) return absl::OkStatus();  // it is dealt already
+  // The writer of a stream has already chosen the batches of this replica.
+  if (data::IsBatchStream(spec.input.source)) return absl::OkStatus();
   data::Shard& shard = spec.input.source.shard;
   const int fewest = request->role.min_replicas;
   if (fewest == 0 || spec.replicas == nullptr) {
@@ -37,7 +38,7 @@ absl::Status DealData(io::FileSystem& files, TrainingRequest* request) {
   const int most = request->run.num_worker_replicas;
   spec.shards = GetShardCount(fewest, most);
   MUSTER_ASSIGN_OR_RETURN(shard, GetFirstShard(spec.shards, spec.input.source, files));
-  // Uses as much memory as with one shard each, when all replicas are there.
+  // When all replicas are present, the memory is the same as with one shard for each.
   int& open_chunks = spec.input.reader.open_chunks;
   open_chunks = std::max(1, open_chunks * most / spec.shards);
   int& chunks_ahead = spec.input.reader.chunks_ahead;
@@ -45,7 +46,7 @@ absl::Status DealData(io::FileSystem& files, TrainingRequest* request) {
   return absl::OkStatus();
 }
 
-// The chief warns before it begins: uneven shares are no replica's fault.
+// Called in the chief before training: a replica with a larger share is not at fault.
 absl::Status WarnOfUnevenShares(const TrainingRequest& request, io::FileSystem& files) {
   const TrainSpec& spec = request.train;
   const bool by_files = spec.input.source.shard.by == data::ShardBy::kFile;
@@ -59,7 +60,7 @@ absl::Status WarnOfUnevenShares(const TrainingRequest& request, io::FileSystem& 
   return absl::OkStatus();
 }
 
-// Trains, and evaluates if this process does so.
+// Trains, and also evaluates if that is this process's task.
 absl::StatusOr<TrainAndEvaluateResult> Train(const TrainingRequest& request, Estimator& estimator,
                                              TrainingWatch* training, bool reports,
                                              const Clock& clock,
@@ -85,20 +86,21 @@ absl::StatusOr<TrainAndEvaluateResult> Train(const TrainingRequest& request, Est
   return result;
 }
 
-// Finds the numbers that columns take from the training data: those of the model folder, of the
-// model of a warm start, whose weights belong to them, or of a first pass. Which ones they are
-// becomes a term of the agreement: replicas that do not see the folder have found them themselves.
+// Finds the numbers that columns take from the training data: those of the model folder, those of
+// the model of a warm start, to which its weights belong, or those of a first pass. Their checksum
+// becomes a term of the agreement, since replicas that do not see the folder compute them
+// themselves.
 absl::Status FindNumbers(io::FileSystem& files, const Clock& clock, TrainingRequest* request) {
   model::ModelSpec& model = request->model;
   if (!features::DependsOnData(model.features)) return absl::OkStatus();
   const std::string& type = request->run.task_type;
   std::string numbers = kUnknownTerm;
   if (type != "ps" && type != "evaluator") {
-    MUSTER_RETURN_IF_ERROR(TakeMeasured(files, request->run.model_dir, &model));
+    MUSTER_RETURN_IF_ERROR(CopyMeasured(files, request->run.model_dir, &model));
     if (!request->warm_start.empty()) {
       MUSTER_ASSIGN_OR_RETURN(const WarmStart start, ParseWarmStart(request->warm_start));
-      MUSTER_RETURN_IF_ERROR(TakeMeasured(files, start.from, &model));
-      MUSTER_RETURN_IF_ERROR(TakeMeasured(files, io::Dirname(start.from), &model));
+      MUSTER_RETURN_IF_ERROR(CopyMeasured(files, start.from, &model));
+      MUSTER_RETURN_IF_ERROR(CopyMeasured(files, io::Dirname(start.from), &model));
     }
     Progress progress(request->run.is_chief ? request->progress : ProgressStyle::kNone,
                       STDERR_FILENO, clock);
@@ -112,10 +114,11 @@ absl::Status FindNumbers(io::FileSystem& files, const Clock& clock, TrainingRequ
   return absl::OkStatus();
 }
 
-// Warns if the model has not even learned the mean of its labels, by a sample of its training data.
-// No more than that can go wrong: a training that has ended is not made a failure by it.
+// Warns if, on a sample of its training data, the model has not even learned the mean of its
+// labels. Errors are ignored: they must not make a finished training fail.
 void WarnIfUnlearned(const TrainingRequest& request, const TrainAndEvaluateResult& result,
                      Estimator& estimator, const Clock& clock) {
+  if (!HasLearnedRule(estimator.model().spec)) return;
   const TrainSpec& spec = request.train;
   const TrainResult& trained = result.training;
   const auto examples = trained.records ? static_cast<double>(trained.records->trained)
@@ -131,14 +134,14 @@ void WarnIfUnlearned(const TrainingRequest& request, const TrainAndEvaluateResul
   sample.input.reader.epochs = 1;
   sample.input.reader.drop_remainder = false;
   sample.input.watch_data = false;
-  const auto tried = estimator.TryOut(sample);
-  if (!tried.ok()) return;
-  const std::string unlearned = DescribeUnlearned(estimator.model().spec, tried->metrics,
-                                                  static_cast<double>(tried->examples));
+  const auto evaluated = estimator.EvaluateQuietly(sample);
+  if (!evaluated.ok()) return;
+  const std::string unlearned = DescribeUnlearned(estimator.model().spec, evaluated->metrics,
+                                                  static_cast<double>(evaluated->examples));
   if (!unlearned.empty()) Progress(request.progress, STDERR_FILENO, clock).Warn(unlearned);
 }
 
-// This process alone, or as a replica or evaluator.
+// Runs a process that trains alone, or a replica, or the evaluator.
 absl::StatusOr<TrainingOutcome> RunRole(TrainingRequest request, io::FileSystem& files,
                                         const Clock& clock,
                                         const ReportProgressEvaluation& report) {
@@ -146,7 +149,7 @@ absl::StatusOr<TrainingOutcome> RunRole(TrainingRequest request, io::FileSystem&
                           JoinFromEnvironment(request.run, request.role, clock));
   TrainSpec& spec = request.train;
   spec.replicas = role.replicas.get();
-  MUSTER_RETURN_IF_ERROR(DealData(files, &request));
+  MUSTER_RETURN_IF_ERROR(AssignShards(files, &request));
   MUSTER_RETURN_IF_ERROR(WarnOfUnevenShares(request, files));
   const bool reports = spec.replicas == nullptr || spec.replicas->is_chief();
   if (reports) {
@@ -166,9 +169,9 @@ absl::StatusOr<TrainingOutcome> RunRole(TrainingRequest request, io::FileSystem&
   return outcome;
 }
 
-// What the folder must say of a finished job for this task to have nothing left to do; none where
-// the same request means new work each time.
-std::optional<FinishedJob> GetEnd(const TrainingRequest& request) {
+// Returns the record of the finished job with which this task would have nothing left to do;
+// nullopt if each run of the same request trains anew.
+std::optional<FinishedJob> MakeFinishedJob(const TrainingRequest& request) {
   const bool is_task = !request.run.cluster.empty() || request.run.task_type == "evaluator";
   const bool is_new_each_time = request.train.fresh_data || request.train.steps.has_value() ||
                                 data::IsBatchStream(request.train.input.source);
@@ -179,9 +182,9 @@ std::optional<FinishedJob> GetEnd(const TrainingRequest& request) {
                                          PrintAgreement({{"early stop", rules}}))};
 }
 
-// Whether a task ended because it waited for others in vain. What the chief says of that reaches
-// the others as FAILED_PRECONDITION.
-bool IsAbsence(const absl::Status& status, bool is_chief) {
+// Whether a task ended because others did not join in time. The others get the chief's error as
+// FAILED_PRECONDITION.
+bool IsMissingTask(const absl::Status& status, bool is_chief) {
   return absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status) ||
          (!is_chief && absl::IsFailedPrecondition(status));
 }
@@ -202,7 +205,7 @@ absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSys
   MUSTER_RETURN_IF_ERROR(FindNumbers(files, clock, &request));
   const std::string& model_dir = request.run.model_dir;
   const TaskContext& context = request.role.context;
-  const auto end = GetEnd(request);
+  const auto end = MakeFinishedJob(request);
   const bool has_ended = end && HasFinished(files, model_dir, *end);
   const auto nothing_left = [&](const std::string& why) {
     context.Note(StrCat("job '", request.run.job, "' has ended before, and ", model_dir,
@@ -211,14 +214,14 @@ absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSys
   };
   if (has_ended && request.run.task_type == "evaluator") return nothing_left("");
   if (has_ended) {
-    // The others are gone, unless all were started again.
+    // The other tasks are gone, unless all were started again.
     double& seconds = request.role.rendezvous_seconds;
     seconds = seconds > 0 ? std::min(seconds, kSecondsForEnded) : kSecondsForEnded;
     request.role.evaluator = false;
     request.run.cluster.erase("evaluator");
   }
   auto outcome = RunTask(request, files, clock, report);
-  if (has_ended && IsAbsence(outcome.status(), request.run.is_chief)) {
+  if (has_ended && IsMissingTask(outcome.status(), request.run.is_chief)) {
     return nothing_left(StrCat(" (", outcome.status().message(), ")"));
   }
   if (!outcome.ok() || outcome->result.training.interrupted || !end || !request.run.is_chief) {
@@ -226,7 +229,7 @@ absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSys
   }
   const absl::Status written = WriteFinishedJob(files, model_dir, *end);
   if (!written.ok()) {
-    context.Note(StrCat("warning: that the job has ended: ", written.message()));
+    context.Note(StrCat("warning: could not record that the job has ended: ", written.message()));
   }
   return outcome;
 }

@@ -1,5 +1,5 @@
-// RunTraining: what one process does in a training, whatever has started it. It trains alone, as a
-// replica of several, or it is the evaluator or a parameter server, as TF_CONFIG says.
+// RunTraining: runs one process of a training, whatever has started it. As TF_CONFIG says, it
+// trains alone, is one of several replicas, or is the evaluator or a parameter server.
 #pragma once
 
 #include <memory>
@@ -38,7 +38,7 @@ struct TrainingRequest {
 
 struct TrainingOutcome {
   TrainAndEvaluateResult result = {};
-  // Whether this process reports on the training: as the chief, or because it trains alone.
+  // Whether this process reports on the training: it is the chief, or trains alone.
   bool reports = false;
 };
 
@@ -48,9 +48,9 @@ using ReportProgressEvaluation = std::function<void(Progress& progress, const Ev
 
 // Runs until this process has nothing left to do. A job whose end is recorded in its model folder
 // (cluster/finished_job.h) is not run again, and role.context.note is called to say so. A task that
-// was told to end returns OK with result.training.interrupted, or CANCELLED. Columns whose numbers
-// come from the training data have them before anything else is done (train/first_pass.h). Errors
-// are those of MeasureColumns, JoinFromEnvironment, Estimator::Create and TrainAndEvaluate.
+// was told to end returns OK with result.training.interrupted, or CANCELLED. The numbers that
+// columns take from the training data are found before anything else is done (train/first_pass.h).
+// Errors are those of MeasureColumns, JoinFromEnvironment, Estimator::Create and TrainAndEvaluate.
 absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSystem& files,
                                             const Clock& clock,
                                             const ReportProgressEvaluation& report);

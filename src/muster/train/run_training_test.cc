@@ -41,7 +41,7 @@ TEST_F(RunTrainingTest, AProcessWithoutAClusterTrainsAlone) {
   EXPECT_TRUE(Weights("model") == Weights("alone"));
 }
 
-TEST_F(RunTrainingTest, ItEvaluatesWhatItIsAskedTo) {
+TEST_F(RunTrainingTest, EvaluatesIfRequested) {
   TrainingRequest request = Request();
   request.eval = Evaluation();
   request.eval->start_delay_secs = request.eval->throttle_secs = 0;
@@ -77,12 +77,12 @@ TEST_F(RunTrainingTest, AJobThatHasEndedIsNotRunAgain) {
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_FALSE(outcome->reports);
   EXPECT_THAT(notes_, HasSubstr("job 'clicks' has ended before"));
-  // One with other settings is another job. Nobody has told the training of an evaluator.
+  // A job with other settings is another job, which fails: it has an evaluator without --evaluator.
   request.role.context.agreement = "epochs=4";
   EXPECT_TRUE(absl::IsFailedPrecondition(Run(request).status()));
 }
 
-TEST_F(RunTrainingTest, SettingsThatDoNotFitAreRefused) {
+TEST_F(RunTrainingTest, ContradictorySettingsAreRefused) {
   TrainingRequest request = Request();
   request.role.strategy = StrategyKind::kPsSync;
   EXPECT_THAT(ToStd(Run(request).status().message()), HasSubstr("--strategy ps-sync needs"));

@@ -1,5 +1,5 @@
-// SIGTERM to one task of a training: it hands over or saves its state, the others continue or wait
-// for its replacement, and the model is as if nothing had happened.
+// One task of a training gets SIGTERM: it hands over or saves its state, the others continue or
+// wait for its replacement, and the model is the same as without the signal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -148,7 +148,7 @@ class TerminatedTrainingTest : public PsTrainingTest {
   int clusters_ = 0;
 };
 
-TEST_F(TerminatedTrainingTest, OfReplicasChangesNoByte) {
+TEST_F(TerminatedTrainingTest, TerminatingAReplicaChangesNoByte) {
   constexpr int kSize = 3;
   ExpectTrained(RunRanks(kSize, Training(), "unbroken", Cluster(kSize), nullptr));
   for (const Drill& drill :
@@ -162,7 +162,7 @@ TEST_F(TerminatedTrainingTest, OfReplicasChangesNoByte) {
   }
 }
 
-TEST_F(TerminatedTrainingTest, OfAWorkerThatStaysAwayLeavesTheOthersTraining) {
+TEST_F(TerminatedTrainingTest, TheOthersContinueWithoutATerminatedWorker) {
   constexpr int kSize = 3;
   TrainSpec spec = Training();
   spec.shards = GetShardCount(2, kSize);
@@ -179,7 +179,7 @@ TEST_F(TerminatedTrainingTest, OfAWorkerThatStaysAwayLeavesTheOthersTraining) {
   }
 }
 
-TEST_F(TerminatedTrainingTest, OfServedReplicasChangesNoByte) {
+TEST_F(TerminatedTrainingTest, TerminatingAReplicaOfParameterServersChangesNoByte) {
   const Shape shape = {.replicas = 2, .servers = 2};
   TrainWithPs(shape, Training(), "unbroken");
   for (const Drill& drill :
@@ -195,7 +195,7 @@ TEST_F(TerminatedTrainingTest, OfServedReplicasChangesNoByte) {
   }
 }
 
-TEST_F(TerminatedTrainingTest, OfAsynchronousReplicasLosesNoRecord) {
+TEST_F(TerminatedTrainingTest, TerminatingAnAsynchronousReplicaLosesNoRecord) {
   const Shape shape = {.synchronous = false, .replicas = 2, .servers = 2};
   for (const int victim : {0, 1}) {
     const Drill drill = {.victim = victim};
@@ -211,7 +211,7 @@ TEST_F(TerminatedTrainingTest, OfAsynchronousReplicasLosesNoRecord) {
 
 // SIGTERM to a parameter server, which alone has its part of the weights: the chief saves before
 // the server ends.
-TEST_F(TerminatedTrainingTest, OfAServerRepeatsNothing) {
+TEST_F(TerminatedTrainingTest, TerminatingAServerRepeatsNoStep) {
   for (const bool synchronous : {true, false}) {
     const Shape shape = {.synchronous = synchronous, .replicas = 1, .servers = 1};
     TestServers servers(shape, kTestSpec);

@@ -21,10 +21,9 @@ class EvaluationListener : public CheckpointListener {
 
   absl::Status Begin(Session& session) override { return evaluator.Begin(session.files); }
 
-  // Decides when the save begins, so that a stop that depends on evaluations ends a training at the
-  // same step each time. Most saves are not followed by an evaluation and hold up nothing. The
-  // checkpoint of the start is not trained, or the run that made it has evaluated it; the last
-  // checkpoint is evaluated in End.
+  // Decides when the save begins whether its checkpoint will be evaluated, so that early stopping
+  // ends a training at the same step each time. Other saves hold up nothing. The checkpoint at the
+  // start is untrained, or the run that made it has evaluated it; the last one is evaluated in End.
   bool WaitsForSave(Session& session, int64_t step) override {
     return is_due_ = !every_epoch_ && step != session.first_step && !stop_ && evaluator.IsTime();
   }
@@ -40,7 +39,7 @@ class EvaluationListener : public CheckpointListener {
   absl::Status EndEpoch(Session& session, int64_t step) override {
     if (stop_) return absl::OkStatus();
     if (step == session.first_step) {
-      // An earlier run has trained this epoch. It may have been killed before it evaluated it.
+      // An earlier run trained this epoch, but may have been killed before its evaluation.
       MUSTER_ASSIGN_OR_RETURN(const auto earlier, ReadEvaluations(session.files, eval_folder_));
       if (earlier.contains(step)) return absl::OkStatus();
     }
@@ -69,7 +68,7 @@ class EvaluationListener : public CheckpointListener {
     return absl::OkStatus();
   }
 
-  // Nothing before the first step of this run.
+  // False before the first step of this run.
   absl::StatusOr<std::optional<EpochValues>> GetTraining(Session& session) const {
     if (!every_epoch_ || session.metrics->epoch() < 0) return std::nullopt;
     EpochValues values = {.epoch = session.metrics->epoch() + 1};

@@ -23,8 +23,8 @@
 
 namespace muster::train {
 
-// Does what the task of the estimator's config must do: a replica trains with TrainSpec::replicas,
-// the evaluator follows EvalSpec::training (train/cluster_role.h makes both from TF_CONFIG).
+// Runs the task of the estimator's config: a replica trains with TrainSpec::replicas, the evaluator
+// follows EvalSpec::training (train/cluster_role.h makes both from TF_CONFIG).
 // Without them: UNIMPLEMENTED for a cluster of several tasks. INVALID_ARGUMENT for an evaluator
 // with an index above 0. A single chief only trains (TF_CONFIG's evaluator evaluates); a single
 // master does both.

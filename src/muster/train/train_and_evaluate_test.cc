@@ -68,8 +68,8 @@ class TrainAndEvaluateTest : public TrainingTest {
     }
     return found;
   }
-  // Makes what this process has left that of a killed one.
-  void LetItBeOfAKilledProcess() {
+  // Renames the temporary files of this process, as if a killed process had left them.
+  void RenameTemporariesToThoseOfAKilledProcess() {
     const std::string own = StrCat(".tmp-", getpid(), "-");
     for (const std::string& path : Temporaries("model")) {
       const std::string other = StrCat(path.substr(0, path.rfind(own)), ".tmp-7-0");
@@ -111,7 +111,7 @@ TEST_F(TrainAndEvaluateTest, EvaluatesEachCheckpointButTheFirst) {
   EXPECT_THAT(steps, ElementsAre(10, 20, 30, 40, 50, 57));
 }
 
-TEST_F(TrainAndEvaluateTest, EvaluatesAtTheEndOfEachEpochAndAtNoOtherTime) {
+TEST_F(TrainAndEvaluateTest, EvaluatesOnlyAtTheEndOfEachEpoch) {
   eval_.every_epoch = true;
   const auto result = Run(Training());
   ASSERT_TRUE(result.ok()) << result.status();
@@ -123,14 +123,14 @@ TEST_F(TrainAndEvaluateTest, EvaluatesAtTheEndOfEachEpochAndAtNoOtherTime) {
 }
 
 // The checkpoint of the epoch's last step may have been saved for another reason.
-TEST_F(TrainAndEvaluateTest, AnEpochIsEvaluatedWhateverElseSavesItsCheckpoint) {
+TEST_F(TrainAndEvaluateTest, AnEpochIsEvaluatedEvenIfItsCheckpointWasSavedBefore) {
   eval_.every_epoch = true;
   config_.save_checkpoints_steps = 19;
   ASSERT_TRUE(Run(Training()).ok());
   EXPECT_THAT(evaluated_, ElementsAre(19, 38, 57));
 }
 
-TEST_F(TrainAndEvaluateTest, AnEvaluationOfAnEpochStopsBeforeTheNextStep) {
+TEST_F(TrainAndEvaluateTest, EarlyStoppingAfterAnEpochActsBeforeTheNextStep) {
   eval_.every_epoch = true;
   TrainSpec spec = Training();
   spec.hooks.push_back(NewEarlyStopping(*ParseEarlyStopping("loss:lower:1000:min_steps=20")));
@@ -140,8 +140,8 @@ TEST_F(TrainAndEvaluateTest, AnEvaluationOfAnEpochStopsBeforeTheNextStep) {
   EXPECT_EQ(result->training.step, 38);
 }
 
-// The run that continues evaluates an epoch whose checkpoint is there and whose evaluation is not,
-// and no other one again.
+// The next run evaluates an epoch that has a checkpoint and no evaluation, and evaluates no other
+// epoch again.
 TEST_F(TrainAndEvaluateTest, AfterACrashAnywhereEachEpochIsEvaluated) {
   eval_.every_epoch = true;
   config_.save_checkpoints_steps = 1000;
@@ -149,7 +149,7 @@ TEST_F(TrainAndEvaluateTest, AfterACrashAnywhereEachEpochIsEvaluated) {
   spec.input.reader.epochs = 2;
   int crashes = 0;
   while (CrashAt(crashes + 1, spec)) {
-    LetItBeOfAKilledProcess();
+    RenameTemporariesToThoseOfAKilledProcess();
     const auto result = Run(spec);
     ASSERT_TRUE(result.ok()) << result.status() << ", crash at change " << crashes + 1;
     std::vector<int64_t> steps;
@@ -165,7 +165,7 @@ TEST_F(TrainAndEvaluateTest, AfterACrashAnywhereEachEpochIsEvaluated) {
   EXPECT_GT(crashes, 20);
 }
 
-TEST_F(TrainAndEvaluateTest, DataThatCannotBeEvaluatedIsFoundBeforeTheTraining) {
+TEST_F(TrainAndEvaluateTest, InvalidEvaluationDataIsFoundBeforeTheTraining) {
   Write("header.csv", "id,x,color,y\n");
   Write("unlabelled.csv", "id,x,color\n1,0.5,red\n");
   for (const std::string data : {"nowhere.csv", "header.csv", "unlabelled.csv"}) {
@@ -176,7 +176,7 @@ TEST_F(TrainAndEvaluateTest, DataThatCannotBeEvaluatedIsFoundBeforeTheTraining) 
   }
 }
 
-TEST_F(TrainAndEvaluateTest, EvaluationsDoNotTouchTheTraining) {
+TEST_F(TrainAndEvaluateTest, EvaluationsDoNotChangeTheTraining) {
   ASSERT_TRUE(Run(Training()).ok());
   ASSERT_TRUE(Train("alone", Training()).ok());
   EXPECT_TRUE(Weights("model") == Weights("alone"));
@@ -189,7 +189,7 @@ TEST_F(TrainAndEvaluateTest, AfterACrashAnywhereTheNextRunLeavesNoTemporaryFile)
   spec.max_steps = 4;
   int crashes = 0, with_temporaries = 0;
   while (CrashAt(crashes + 1, spec)) {
-    LetItBeOfAKilledProcess();
+    RenameTemporariesToThoseOfAKilledProcess();
     with_temporaries += Temporaries("model").empty() ? 0 : 1;
     const auto result = Run(spec);
     ASSERT_TRUE(result.ok()) << result.status() << ", crash at change " << crashes + 1;
@@ -223,7 +223,7 @@ TEST_F(TrainAndEvaluateTest, ThrottleAndDelayAreHonoured) {
   EXPECT_THAT(evaluated_, ElementsAre(30, 40, 50, 57));
 }
 
-TEST_F(TrainAndEvaluateTest, TheFinalExportComesWhenTheDataEnds) {
+TEST_F(TrainAndEvaluateTest, TheFinalExportIsMadeWhenTheDataEnds) {
   eval_.exporters = {NewFinalExporter(), *NewLatestExporter("latest", 3)};
   const auto result = Run(Training());
   ASSERT_TRUE(result.ok()) << result.status();
@@ -258,7 +258,7 @@ TEST_F(TrainAndEvaluateTest, NothingToTrainStillEvaluatesAndExports) {
   EXPECT_EQ(third->exports.size(), 1u);
 }
 
-TEST_F(TrainAndEvaluateTest, BestIsTheBestOfTheNamedEvaluation) {
+TEST_F(TrainAndEvaluateTest, BestUsesTheNamedEvaluation) {
   eval_.name = "test";
   eval_.exporters = {*NewBestExporter({.metric = "auc", .higher_is_better = true})};
   ASSERT_TRUE(Run(Training()).ok());
@@ -283,7 +283,7 @@ TEST_F(TrainAndEvaluateTest, EarlyStoppingLooksAfterEachEvaluation) {
   EXPECT_THAT(evaluated_, ElementsAre(10));
 }
 
-TEST_F(TrainAndEvaluateTest, ASignalIsNotKeptWaiting) {
+TEST_F(TrainAndEvaluateTest, ASignalEndsTheTrainingWithoutAnEvaluation) {
   stop_ = true;
   const auto result = Run(Training());
   ASSERT_TRUE(result.ok()) << result.status();
@@ -300,14 +300,14 @@ TEST_F(TrainAndEvaluateTest, ResumedTrainingSkipsTheCheckpointItBeganFrom) {
   EXPECT_THAT(evaluated_, ElementsAre(20, 25));
 }
 
-TEST_F(TrainAndEvaluateTest, StepsAreOfThisRun) {
+TEST_F(TrainAndEvaluateTest, StepsCountsTheStepsOfThisRun) {
   TrainSpec spec = Training();
   spec.steps = 7;
   EXPECT_EQ(Run(spec)->training.step, 7);
   EXPECT_EQ(Run(spec)->training.step, 14);
 }
 
-TEST_F(TrainAndEvaluateTest, NobodyTrainsAloneInACluster) {
+TEST_F(TrainAndEvaluateTest, NoTaskOfAClusterTrainsAlone) {
   const struct {
     const char* type;
     int id, workers, ps;

@@ -1,5 +1,5 @@
-// Measures training from memory: batches of real rows are read once and then trained on repeatedly
-// by one thread: forward, backward, update. `bench/run train-pytorch` and `bench/run deep` run it.
+// Measures training from memory by one thread: batches of real rows are read once and then trained
+// on repeatedly (forward, backward, update). `bench/run train-pytorch` and `bench/run deep` run it.
 //
 // Environment: MUSTER_BENCHMARK_SPEC (a model file, whose precision is used) and
 // MUSTER_BENCHMARK_DATA (a glob of its rows).

@@ -1,4 +1,4 @@
-// The hooks of a training, as tf.estimator has them.
+// Makes the hooks of a training, in the order of tf.estimator.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@ using HookList = std::vector<std::shared_ptr<Hook>>;
 
 // The hooks of a training in tf.estimator's order: CheckpointSaver, the model's
 // training_chief_hooks, StepCounter, RunSummary, SummarySaver, the user's hooks, StopAtStep,
-// NanTensor, StepFile, the model's training_hooks. (Progress takes the place of LoggingTensor.) A
-// replica that is not the chief has only the user's hooks and those after them.
+// NanTensor, StepFile, the model's training_hooks. (Progress replaces LoggingTensor.) A replica
+// that is not the chief has only the user's hooks and those after them.
 HookList TrainHooks(const TrainSpec& spec, const RunConfig& config, const EstimatorSpec& custom);
 
 }  // namespace muster::train

@@ -1,1 +1,2 @@
-"""What the article's training program asks of Spark, where `muster run` starts its tasks instead."""
+"""The parts of Spark that the article's training program uses; here `muster run` starts its tasks.
+"""

@@ -1,4 +1,4 @@
-"""TFCluster.run calls map_fun in this process, which is one task of a job already (TF_CONFIG)."""
+"""TFCluster.run calls map_fun in this process, which already is one task of a job (TF_CONFIG)."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-// The flags for the format of data, which every verb that reads data has (docs/data.md). What a
-// flag gives stands in the place of what the model file says.
+// The flags for the format of data, which every verb that reads data has (docs/data.md). A flag
+// replaces the model file's setting.
 #pragma once
 
 #include <functional>

@@ -12,7 +12,7 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_alw
 
 void RequestStop(int signal) {
   int none = 0;
-  // Set first, so that code that sees the request knows of which kind it is.
+  // This is set first, so that code that sees the request knows its kind.
   if (first_signal.compare_exchange_strong(none, signal)) by_sigterm = signal != SIGINT;
   if (stop_requested.exchange(true) && signal != SIGHUP) {
     std::signal(signal, SIG_DFL);

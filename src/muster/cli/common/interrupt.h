@@ -1,6 +1,6 @@
-// SIGINT, SIGTERM and SIGHUP as a request to stop: the first signal requests it, a second one ends
+// SIGINT, SIGTERM and SIGHUP as requests to stop: the first signal requests it, a second one ends
 // the process at once. A closing terminal may send SIGHUP twice, so SIGHUP only ever requests.
-// SIGINT (Ctrl-C) is meant for the whole job; SIGTERM (a drain, an eviction, a preemption) and
+// SIGINT (Ctrl-C) is meant for the whole job. SIGTERM (a drain, an eviction, a preemption) and
 // SIGHUP are meant for this process alone: in a training of several tasks the others continue or
 // wait for its replacement.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace muster::cli {
 
-// Installs the handlers for its lifetime; at most one scope exists at a time. A SIGHUP that is
-// ignored (nohup) stays so.
+// Installs the handlers while it exists; there may be only one scope at a time. A SIGHUP that is
+// ignored (nohup) remains ignored.
 class InterruptScope {
  public:
   InterruptScope();
@@ -20,11 +20,11 @@ class InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
 
   static const std::atomic<bool>& requested();
-  // "Ctrl-C", "SIGTERM", "SIGHUP (its terminal was closed)": the source of the request; "" while
-  // there is none.
+  // Returns what requested the stop: "Ctrl-C", "SIGTERM" or "SIGHUP (its terminal was closed)"; ""
+  // if nothing has.
   static std::string StoppedBy();
-  // Whether the request was for this process alone: SIGTERM or SIGHUP. Stays set after the scope
-  // has ended.
+  // Whether the request was for this process alone, by SIGTERM or SIGHUP. Remains set after the
+  // scope has ended.
   static const std::atomic<bool>& terminated();
 };
 

@@ -1,4 +1,4 @@
-// What a person may want to do after a verb has succeeded.
+// Suggests what a person may want to do after a verb has succeeded.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace muster::cli {
 
-// Prints the commands once on stderr, where that and stdout are a person's terminal; nothing where
-// a program or a file reads one of them.
+// Prints the commands once on stderr, if both stderr and stdout are a person's terminal; prints
+// nothing if a program or a file reads one of them.
 void SayNextSteps(const std::vector<std::string>& commands);
 
 }  // namespace muster::cli

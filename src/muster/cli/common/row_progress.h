@@ -1,6 +1,6 @@
-// How far a verb is that reads rows, files or the like, on stderr: a line that is written again ten
-// times a second on a terminal, a line every five seconds elsewhere. Nothing is printed in the
-// first second: a short verb stays silent.
+// Shows on stderr how far a verb has come that reads rows, files or the like: on a terminal one
+// line, rewritten ten times a second; elsewhere a line every five seconds. Nothing is printed in
+// the first second, so that a short verb is silent.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,18 @@
 
 namespace muster::cli {
 
-// One owner thread. On a terminal its line is gone when it ends.
+// One owner thread. On a terminal the line is removed at the end.
 class RowProgress {
  public:
-  // "convert", "rows". `quiet`: prints nothing.
+  // `verb` and `things` are, for example, "convert" and "rows". `quiet`: prints nothing.
   RowProgress(std::string verb, std::string things, bool quiet);
   ~RowProgress();
   RowProgress(const RowProgress&) = delete;
   RowProgress& operator=(const RowProgress&) = delete;
 
-  // So many are done. `all`: how many there are; 0: unknown. Cheap: call it for each row.
+  // Reports that `done` things are done, of `all` (0: unknown). Cheap: call it for each row.
   void Update(uint64_t done, uint64_t all = 0);
-  // Says what is done now, at once and on a terminal alone, for work of which nobody can say how
-  // far it is.
+  // Shows `text` at once, on a terminal only; for work whose progress cannot be measured.
   void Say(const std::string& text);
   double seconds() const;  // since construction
 

@@ -1,6 +1,6 @@
-// A verb of the command line: each verb is one file (verb_<name>.cc) with a function that adds its
-// subcommand to the application (verbs.h of its room). The subcommand's callback does the work and
-// throws VerbFailed when it fails.
+// A verb of the command line. Each verb is one file (verb_<name>.cc) with a function that adds its
+// subcommand to the application (see verbs.h of its room). The subcommand's callback does the work
+// and throws VerbFailed if it fails.
 #pragma once
 
 #include "absl/status/status.h"
@@ -14,9 +14,10 @@ struct VerbFailed {
   int exit_code = 1;  // 1 failed, 2 wrong use
 };
 
-// Throws VerbFailed unless OK: the end of a verb's callback.
+// Throws VerbFailed unless `status` is OK; used at the end of a verb's callback.
 void FailUnlessOk(const absl::Status& status);
-// The same with exit code 2 for INVALID_ARGUMENT: for checks of flags and arguments.
+// As FailUnlessOk, but with exit code 2 for INVALID_ARGUMENT; used for checks of flags and
+// arguments.
 void RefuseUnlessOk(const absl::Status& status);
 
 // The version of this program, such as "0.1.0".

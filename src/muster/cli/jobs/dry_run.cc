@@ -20,7 +20,7 @@ job::Cluster NamedCluster(const job::JobSpec& spec) {
   return cluster;
 }
 
-// As a shell would read the words.
+// Quotes a word so that a shell reads it unchanged.
 std::string Quoted(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,@%+";

@@ -1,5 +1,5 @@
-// How the verbs about a job find it: by its name in the jobs folder of this machine, wherever it
-// runs.
+// Finds a job for the verbs about jobs: by its name in the jobs folder of this machine, wherever
+// the job runs.
 #pragma once
 
 #include <memory>
@@ -12,26 +12,26 @@
 
 namespace muster::cli {
 
-// The folder of the job of that name under $MUSTER_HOME.
+// Returns the folder of the job of that name below $MUSTER_HOME.
 absl::StatusOr<control::JobFolder> FindJob(const std::string& name);
 
-// The job itself, by the record in its folder. FAILED_PRECONDITION names a kind of place that this
-// muster does not know, and those that it knows.
+// Opens the job itself, by the record in its folder. FAILED_PRECONDITION names a kind of place that
+// this muster does not know, and those that it knows.
 absl::StatusOr<std::unique_ptr<control::JobPlace>> OpenJob(const std::string& name);
 absl::StatusOr<std::unique_ptr<control::JobPlace>> OpenJobIn(const control::JobFolder& folder);
 
 // Whether the job runs, or ran, on this machine.
 absl::StatusOr<bool> IsLocal(const control::JobFolder& folder);
 
-// Of a result of JobPlace::Describe(): whether the job has succeeded or failed.
+// Whether the job has succeeded or failed; `job` is a result of JobPlace::Describe().
 bool HasEnded(const formats::Json& job);
 
-// For flags and arguments that name a job; passing a path is wrong use.
+// Check flags and arguments that name a job; a path is wrong use.
 std::string JobNameError(const std::string& name);  // "": the name is valid
-// The same for the name of a job that is about to start, for which the rules are stricter.
+// As JobNameError, for the name of a job that is about to start, whose rules are stricter.
 std::string NewJobNameError(const std::string& name);
 
-// The path of the running muster binary.
+// Returns the path of the running muster binary.
 absl::StatusOr<std::string> OwnProgram();
 
 }  // namespace muster::cli

@@ -1,4 +1,4 @@
-// A job from the command line: a TFJob file, or roles and a command.
+// The flags of a job on the command line: a TFJob file, or roles and a command.
 #pragma once
 
 #include <optional>
@@ -6,27 +6,26 @@
 #include <vector>
 
 #include "CLI/App.hpp"
-#include "muster/launch/local/local_job.h"
-#include "muster/launch/ssh/hosts_job.h"
 
 namespace muster::cli {
 
 struct JobFlags {
   std::string file;  // a TFJob
-  // What stood after "--": the command of all tasks or, with a file, the replacement for the
-  // image's entry point.
+  // The words after "--": the command of all tasks or, with a file, the replacement for the image's
+  // entry point.
   std::vector<std::string> command;
   bool chief = false, evaluator = false;
   int workers = -1, ps = 0;  // -1: 1, or 0 with a chief
   std::string name;
-  // What a name is derived from when none is given, if not from the command.
+  // What the name is derived from if neither it nor a command is given.
   std::vector<std::string> typed;
   std::string restart_policy;   // "": OnFailure
-  std::optional<int> restarts;  // none: 3
+  std::optional<int> restarts;  // nullopt: 3
   std::string restart_scope;    // "": gang without ps, task with
   std::string expect;
   std::string model_dir;
-  std::string progress_timeout, finish_timeout;  // "": as the file says; else 60s for the latter
+  // "": as the file says; else 60s for finish_timeout
+  std::string progress_timeout, finish_timeout;
   double lease_seconds = 10, grace_seconds = 10;
   double rendezvous_seconds = -1;  // for agents and native tasks; 0: unlimited; < 0: not given
   bool evaluator_in_cluster = false, master_as_chief = false;
@@ -34,34 +33,16 @@ struct JobFlags {
   std::vector<std::string> paths;            // FOLDER=PATH: a folder of the image and its path here
   int gpus = -1;                             // of each task; -1: as the templates say
   std::vector<std::string> env;              // NAME=VALUE
-  std::vector<std::string> files, archives;  // to stage, besides those of the job file
+  std::vector<std::string> files, archives;  // to be staged, in addition to those of the job file
   std::string hosts, ssh = "ssh";            // other machines that run the tasks; "": this one
-  std::string listen;                        // "": 127.0.0.1, or where the hosts reach us
+  std::string listen;                        // "": 127.0.0.1, or an address that the hosts reach
   std::string certificates;                  // a folder; "": no TLS
-  bool share_gpus = false, isolate = false;  // as of LocalJobOptions
-  int metrics_port = 0;                      // the same
+  bool share_gpus = false, isolate = false;  // as in LocalJobOptions
+  int metrics_port = 0;                      // as in LocalJobOptions
 };
 
 void AddJobFlags(CLI::App& verb, JobFlags* flags);
-// --hosts and --ssh.
+// Adds --hosts and --ssh.
 void AddHostFlags(CLI::App& verb, std::string* hosts, std::string* ssh);
-
-struct JobRequest {
-  job::JobSpec spec;
-  control::CoordinatorOptions options;
-  launch::ssh::HostsOptions hosts = {};
-  std::vector<std::string> notes;  // for the user: settings of the file that are not used here
-};
-
-// Checks the flags by themselves, before any file is read. An error is wrong use.
-absl::Status CheckJobFlags(const JobFlags& flags);
-
-// Everything that can be found wrong before anything starts is an error, all problems of a kind in
-// one message: INVALID_ARGUMENT.
-absl::StatusOr<JobRequest> MakeRequest(const JobFlags& flags);
-
-// Where the job's coordinator listens and what the job gets of this machine. INVALID_ARGUMENT for
-// an address that lacks what it requires.
-absl::StatusOr<launch::local::LocalJobOptions> MakeLocalOptions(const JobFlags& flags);
 
 }  // namespace muster::cli

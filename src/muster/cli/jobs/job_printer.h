@@ -1,4 +1,4 @@
-// The result of control::DescribeJob() as text for people.
+// Prints the result of control::DescribeJob() as text for people.
 #pragma once
 
 #include <map>
@@ -9,14 +9,14 @@
 
 namespace muster::cli {
 
-// A table of the tasks with a line about the job above it.
+// Returns a table of the tasks, after a line about the job.
 std::string JobTable(const formats::Json& job);
 
-// A line about the job, under the key "", and one about each task, under its name. The lines change
-// only when something happens.
+// Returns a line about the job under the key "", and one about each task under its name. A line
+// changes only if something has happened.
 std::map<std::string, std::string> StateLines(const formats::Json& job);
 
-// Why a job failed: the first task that failed and how, its last lines, and what followed.
+// Explains why a job failed: the first task that failed and how, its last lines, and what followed.
 // "" for a job that has not failed.
 std::string FailureText(const formats::Json& job);
 
@@ -24,10 +24,10 @@ std::string FailureText(const formats::Json& job);
 // happened.
 std::string HangText(const formats::Json& job);
 
-// A table of jobs, one row each; `now`: wall seconds.
+// Returns a table of jobs, one row each; `now` is in wall seconds.
 std::string JobList(const std::vector<formats::Json>& jobs, double now);
 
-// "job x succeeded in 12s", "job x failed: ...".
+// Returns "job x succeeded in 12s" or "job x failed: ...".
 std::string JobLine(const formats::Json& job);
 
 }  // namespace muster::cli

@@ -31,8 +31,8 @@ bool IsInPath(const std::string& name) {
   return false;
 }
 
-// Whether `program`, a path, will be one that may be run by a task. What comes out of an archive is
-// not known before it is unpacked.
+// Whether a task will be able to run `program`, a path. What an archive contains is not known
+// before it is unpacked.
 bool IsTaskProgram(const std::string& program, const std::string& folder,
                    const std::vector<launch::local::StagedItem>& staged) {
   if (staged.empty() || program.starts_with('/')) return IsProgram(io::JoinPath(folder, program));
@@ -43,7 +43,7 @@ bool IsTaskProgram(const std::string& program, const std::string& folder,
   });
 }
 
-// The working folder, too, so that a slip of the pen costs no restarts.
+// The working folder is checked too, so that a typo costs no restarts.
 absl::Status CheckProgram(const job::Process& process, const std::string& working_directory,
                           const std::vector<launch::local::StagedItem>& staged) {
   const std::string folder =

@@ -1,4 +1,4 @@
-// Whether the programs of a job's tasks are on this machine, before anything is started.
+// Checks that the programs of a job's tasks exist on this machine, before anything is started.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ class Refusals {
 
 // Checks that each task's program and working folder exist, or will exist once the job is staged.
 // INVALID_ARGUMENT lists all that are missing, so that a typo costs no restarts.
-// `working_directory`: for tasks that name none.
+// `working_directory` is for tasks that name none.
 absl::Status CheckPrograms(const job::JobSpec& spec, const std::string& working_directory);
 
 }  // namespace muster::cli

@@ -10,7 +10,7 @@ namespace muster::cli {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-constexpr size_t kMaxLine = 1 << 20;  // a longer one is printed in parts
+constexpr size_t kMaxLine = 1 << 20;  // a longer line is printed in parts
 constexpr int kColors[] = {36, 33, 32, 35, 34, 31, 96, 93, 92, 95, 94, 91};
 constexpr std::string_view kMissing = "[muster: output is missing here]";
 
@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<LogFollower>> LogFollower::Open(control::JobPlace
   return follower;
 }
 
-// Sources of one place share it.
+// All sources of one place share it.
 int LogFollower::change_fd() const {
   return logs_.empty() ? -1 : logs_.begin()->second.source->change_fd();
 }
@@ -77,7 +77,7 @@ void LogFollower::PrintLines(Log& log, bool last) {
   log.open_line.erase(0, std::min(at, log.open_line.size()));
 }
 
-// All that there is. False: nothing.
+// Reads all that there is; returns false if there is nothing.
 bool LogFollower::ReadOn(Log& log, double wait) {
   bool any = false;
   while (true) {

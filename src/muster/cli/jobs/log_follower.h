@@ -1,4 +1,5 @@
-// The logs of a job's tasks as one stream: whole lines, each with its task's name in front.
+// LogFollower: the logs of a job's tasks as one stream of whole lines, each preceded by its task's
+// name.
 #pragma once
 
 #include <cstdio>
@@ -18,26 +19,28 @@ class LogFollower {
  public:
   struct Options {
     std::vector<job::TaskId> tasks;
-    bool prefix = true;  // "worker-0 | "
+    bool prefix = true;  // print "worker-0 | " before each line
     bool color = false;
-    // Asked about each line before it is printed; false: it is not printed. Null: all are.
+    // Called for each line before it is printed; false: the line is not printed. Null: all lines
+    // are printed.
     std::function<bool(const std::string& task, std::string_view line)> wants = {};
   };
   // Opens the logs of the tasks. `place` must outlive the follower.
   static absl::StatusOr<std::unique_ptr<LogFollower>> Open(control::JobPlace& place,
                                                            const Options& options, std::FILE* out);
 
-  // Prints new output, starting with the oldest that is kept. `last`: also prints an unfinished
-  // line. Output that was lost on the way is a line "[muster: output is missing here]".
+  // Prints new output, beginning with the oldest that is kept. `last`: also prints an unfinished
+  // line. For output that was lost it prints "[muster: output is missing here]".
   void Print(bool last = false);
-  // Prints new output; if there is none, waits up to `seconds` for some. False: there was none.
+  // Prints new output; if there is none, waits up to `seconds` for some. Returns false if there was
+  // none.
   bool PrintOrWait(double seconds);
-  // True once its output cannot be written (a closed pipe or terminal, a full disk). It prints
-  // nothing from then on.
+  // True once its output cannot be written (a closed pipe or terminal, a full disk); from then on
+  // it prints nothing.
   bool broken() const { return broken_; }
-  // The first log that could not be read the last time that it was tried.
+  // The error of the first log whose last read has failed.
   absl::Status status() const;
-  // Readable when there may be more output; -1 if the place offers no such notification.
+  // A descriptor that becomes readable when there may be more output; -1 if the place has none.
   int change_fd() const;
   void ClearChange() const;
 

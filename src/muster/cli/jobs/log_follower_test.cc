@@ -24,7 +24,7 @@ class LogFollowerTest : public ::testing::Test {
   std::unique_ptr<LogFollower> Open(const std::vector<job::TaskId>& tasks) {
     return *LogFollower::Open(place_, {.tasks = tasks, .prefix = tasks.size() > 1}, out_);
   }
-  // What was printed since the last call.
+  // Returns what was printed since the last call.
   std::string Printed() {
     std::fflush(out_);
     const std::string all(text_, size_);
@@ -69,7 +69,7 @@ TEST_F(LogFollowerTest, LinesThatAreNotWantedAreLeftOut) {
   EXPECT_EQ(asked, std::vector<std::string>({"worker-0 one", "worker-0 step 2", "worker-0 three"}));
 }
 
-TEST_F(LogFollowerTest, OutputThatWasLostIsSaid) {
+TEST_F(LogFollowerTest, LostOutputIsReported) {
   const auto logs = Open({kWorker});
   job_.logs[kWorker].bytes = "one\ntw";
   logs->Print();
@@ -78,7 +78,7 @@ TEST_F(LogFollowerTest, OutputThatWasLostIsSaid) {
   EXPECT_EQ(Printed(), "one\ntw\n[muster: output is missing here]\nthree\n");
 }
 
-TEST_F(LogFollowerTest, ASilentPlaceIsReadAgainWhereItWas) {
+TEST_F(LogFollowerTest, ASilentPlaceIsReadAgainFromTheSameOffset) {
   const auto logs = Open({kWorker});
   job_.logs[kWorker].bytes = "one\n";
   logs->Print();

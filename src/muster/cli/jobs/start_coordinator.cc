@@ -13,7 +13,8 @@ namespace {
 
 constexpr int kReadyFd = 3;
 
-// What it says before it closes the pipe: "ok", or what went wrong; nothing when it died.
+// Returns what the coordinator writes before it closes the pipe: "ok", or what went wrong; "" if it
+// died.
 std::string ReadAll(int fd) {
   std::string text;
   char buffer[512];
@@ -24,7 +25,7 @@ std::string ReadAll(int fd) {
   return text;
 }
 
-// `muster VERB FOLDER`, which answers when the job runs.
+// Starts `muster VERB FOLDER`, which answers once the job runs.
 absl::StatusOr<std::unique_ptr<process::Child>> StartVerb(const control::JobFolder& folder,
                                                           const std::string& verb) {
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());

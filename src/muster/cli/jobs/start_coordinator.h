@@ -9,11 +9,11 @@
 
 namespace muster::cli {
 
-// Returns once the coordinator has begun to run the job, or an error that says why it cannot.
+// Returns once the coordinator has begun to run the job; an error says why it cannot.
 absl::StatusOr<std::unique_ptr<process::Child>> StartCoordinator(const control::JobFolder& folder);
 
-// The same with a supervisor, which restarts the coordinator when it fails and ends with it. Both
-// outlive this process.
+// As StartCoordinator, with a supervisor, which restarts the coordinator when it fails, and ends
+// with it. Both outlive this process.
 absl::Status StartSupervised(const control::JobFolder& folder);
 
 }  // namespace muster::cli

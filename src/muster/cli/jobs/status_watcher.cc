@@ -23,7 +23,7 @@ constexpr double kRedrawSeconds = 1;
 constexpr char kHomeAndClear[] = "\033[H\033[2J";
 
 void Redraw(const Json& job) {
-  // Rows of a terminal: one that was wider would move the others.
+  // A row that is wider than the terminal would move the others.
   const size_t width = TerminalWidth(STDOUT_FILENO);
   std::string text = kHomeAndClear;
   const std::string shown = StrCat(JobTable(job), FailureText(job), HangText(job));
@@ -54,10 +54,11 @@ absl::Status WatchStatus(control::JobPlace& place) {
   const bool is_terminal = CanRewrite(STDOUT_FILENO);
   ChangePrinter changes;
   while (true) {
-    const bool may_change = !place.WaitForEnd(0);  // asked before what it may change
+    // asked before the place is described, as it may change then
+    const bool may_change = !place.WaitForEnd(0);
     const absl::StatusOr<Json> job = place.Describe();
     if (absl::IsUnavailable(job.status()) && may_change && !InterruptScope::requested()) {
-      place.WaitForEnd(kRedrawSeconds);  // it may answer again
+      place.WaitForEnd(kRedrawSeconds);  // the place may answer again
       continue;
     }
     MUSTER_RETURN_IF_ERROR(job.status());

@@ -1,4 +1,4 @@
-// `muster status --watch`: a job's status until it has ended.
+// Implements `muster status --watch`: shows a job's status until the job has ended.
 #pragma once
 
 #include "muster/base/status.h"
@@ -7,7 +7,8 @@
 namespace muster::cli {
 
 // On a terminal it redraws the table each second; elsewhere it prints a line for each change of the
-// job or a task. Returns when the job has ended, when nothing runs it any more, or on Ctrl-C.
+// job or a task. Returns when the job has ended, when no coordinator runs it any more, or on
+// Ctrl-C.
 absl::Status WatchStatus(control::JobPlace& place);
 
 }  // namespace muster::cli

@@ -17,8 +17,8 @@ using formats::Json;
 using formats::JsonFields;
 
 constexpr int64_t kDrawNanos = 100'000'000;
-constexpr int64_t kRateNanos = 2'000'000'000;  // a rate is that of so long, at least
-// Muster's tasks tell their progress every five seconds. What is older says nothing about now.
+constexpr int64_t kRateNanos = 2'000'000'000;  // the least time over which a rate is measured
+// Muster's tasks report their progress every five seconds; an older report says nothing about now.
 constexpr int64_t kFreshNanos = 15'000'000'000;
 constexpr std::string_view kProgressOf[] = {"train", "evaluate", "predict"};
 constexpr std::string_view kAfterVerb = "  step ";
@@ -49,7 +49,7 @@ void TaskBoard::SetJob(const Json& job) {
     Row& row = rows_[name];
     row.phase = about.Text("phase");
     row.step = about.Int("step", -1, -1, INT64_MAX);
-    if (row.step < row.rated_step || row.rated_step < 0) {  // it has begun, or begun again
+    if (row.step < row.rated_step || row.rated_step < 0) {  // the task has begun, or begun again
       row.rated_step = row.step;
       row.rated_at = now;
       row.steps_a_second = 0;

@@ -45,7 +45,7 @@ class TaskBoardTest : public testing::Test {
   std::unique_ptr<TaskBoard> board_;
 };
 
-TEST_F(TaskBoardTest, ARowSaysStateStepAndRate) {
+TEST_F(TaskBoardTest, ARowShowsStateStepAndRate) {
   board_->SetJob(MakeJob(100));
   clock_.Advance(4);
   board_->SetJob(MakeJob(150));
@@ -82,7 +82,7 @@ TEST_F(TaskBoardTest, TheBlockIsWrittenInPlaceAndRemoved) {
   clock_.Advance(1);
   board_->Draw();
   EXPECT_THAT(Written(), testing::StartsWith("\x1b[3A\rjob  running"));
-  board_->Draw();  // not again within a tenth of a second
+  board_->Draw();  // it draws only once within a tenth of a second
   board_->Clear();
   EXPECT_EQ(Written(), "\x1b[3A\r\x1b[J");
 }

@@ -32,7 +32,7 @@ absl::Status RunAgentVerb(const AgentFlags& flags) {
 
 }  // namespace
 
-// Started by launchers, not by people: it is not listed.
+// Launchers start it, not people: it is not listed.
 void AddAgent(CLI::App& app) {
   const auto flags = std::make_shared<AgentFlags>();
   CLI::App* verb = app.add_subcommand("agent", "Takes care of one task (started by muster run)");
@@ -53,7 +53,7 @@ void AddAgent(CLI::App& app) {
   verb->add_flag("--also-stdout", flags->options.also_stdout,
                  "Write the output of the task to stdout as well as to its log");
   verb->add_option("--slot", flags->options.slot,
-                   "The provider's name for the slot that it runs in");
+                   "The provider's name for the slot that the agent runs in");
   verb->add_option("--lease", flags->options.lease_seconds,
                    "Lease in seconds, until the coordinator sends another");
   verb->add_option("--port", flags->options.port, "The task's port, if it is free");

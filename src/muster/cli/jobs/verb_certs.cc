@@ -42,7 +42,7 @@ absl::Status MakeFolder(const std::string& folder) {
   return absl::OkStatus();
 }
 
-// Programs of this machine reach a coordinator that listens on all interfaces by loopback.
+// Programs on this machine use loopback to reach a coordinator that listens on all interfaces.
 std::vector<std::string> GetHosts(const CertsFlags& flags) {
   std::vector<std::string> hosts = {"localhost", "127.0.0.1", "::1"};
   for (const std::string& host : flags.hosts) {

@@ -31,7 +31,7 @@ struct CoordinatorFlags {
 void TellStarter(int fd, const absl::Status& status) {
   if (fd < 0) return;
   const std::string text = status.ok() ? "ok" : std::string(ToStd(status.message()));
-  (void)!write(fd, text.data(), text.size());  // a starter that is gone needs no answer
+  (void)!write(fd, text.data(), text.size());  // if the starter has gone, no one needs the answer
   close(fd);
 }
 
@@ -55,7 +55,7 @@ absl::Status RunCoordinator(const CoordinatorFlags& flags) {
   return absl::OkStatus();
 }
 
-// SIGTERM, SIGINT and SIGHUP, which from now on end nothing by themselves.
+// Blocks SIGTERM, SIGINT and SIGHUP, which from now on end nothing by themselves.
 absl::StatusOr<process::Descriptor> BlockStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -85,7 +85,7 @@ absl::Status KeepCoordinator(const CoordinatorFlags& flags) {
 
 absl::Status Supervise(const CoordinatorFlags& flags) {
   absl::Status ended = KeepCoordinator(flags);
-  RemoveExpired(flags.folder);  // nobody runs it any more
+  RemoveExpired(flags.folder);  // no coordinator runs it any more
   return ended;
 }
 
@@ -106,7 +106,7 @@ void AddJobProcess(CLI::App& app, const char* name, const char* about,
 
 }  // namespace
 
-// Started by `run --detach` and `resume`: they are not listed.
+// `run --detach` and `resume` start them: they are not listed.
 void AddCoordinator(CLI::App& app) {
   AddJobProcess(app, "coordinator", "Runs a job (started by muster supervise)", RunCoordinator);
   AddJobProcess(app, "supervise", "Runs a job's coordinator (started by muster run --detach)",

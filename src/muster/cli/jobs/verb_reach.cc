@@ -23,7 +23,7 @@ absl::Status RunReach(const ReachFlags& flags) {
 
 }  // namespace
 
-// Started by the coordinator of a job with --hosts: it is not listed.
+// The coordinator of a job with --hosts starts it: it is not listed.
 void AddReach(CLI::App& app) {
   const auto flags = std::make_shared<ReachFlags>();
   CLI::App* verb =

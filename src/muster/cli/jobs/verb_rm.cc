@@ -27,7 +27,7 @@ struct RmFlags {
   bool with_work = false;
 };
 
-// As in manifests; beside them days: "7d".
+// Reads ages as in manifests, and days: "7d".
 absl::StatusOr<double> ParseAge(const std::string& text) {
   if (!text.ends_with('d')) return job::ParseDuration(text);
   const auto days = job::ParseDuration(text.substr(0, text.size() - 1));
@@ -37,7 +37,7 @@ absl::StatusOr<double> ParseAge(const std::string& text) {
   return *days * kDaySeconds;
 }
 
-// The job at its place, which says whether it runs, and its record here.
+// Removes the job at its place, which knows whether it runs, and its record on this machine.
 absl::Status Remove(const control::JobFolder& folder, bool with_work) {
   MUSTER_ASSIGN_OR_RETURN(const bool is_local, IsLocal(folder));
   MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJobIn(folder));
@@ -50,7 +50,8 @@ absl::Status Remove(const control::JobFolder& folder, bool with_work) {
   return absl::OkStatus();
 }
 
-// With the job of that name before it. One whose work folder alone is left has no journal.
+// Removes the job of that name, if there is one, and its work folder: if only a work folder is
+// left, there is no journal.
 absl::Status RemoveByName(const std::string& jobs, const std::string& name, bool with_work) {
   const auto files = files::OpenFileSystems();
   const control::JobFolder folder{io::JoinPath(jobs, name)};
@@ -63,7 +64,8 @@ absl::Status RemoveByName(const std::string& jobs, const std::string& name, bool
   return Remove(before, with_work);
 }
 
-// When it ended; of one that was lost when its journal was last written; none while it runs.
+// Returns when the job ended; for a lost job, when its journal was last written; nullopt while it
+// runs.
 absl::StatusOr<std::optional<double>> FindEnd(const control::JobFolder& folder) {
   MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJobIn(folder));
   if (!place->WaitForEnd(0)) return std::nullopt;
@@ -76,7 +78,8 @@ absl::StatusOr<std::optional<double>> FindEnd(const control::JobFolder& folder) 
   return static_cast<double>(info.modified_ns) * 1e-9;
 }
 
-// Jobs of this machine. What cannot be read or removed is named, and the others go.
+// Removes jobs of this machine. Reports those that cannot be read or removed, and continues with
+// the others.
 absl::Status RemoveOlder(const std::string& jobs, double seconds, bool with_work) {
   const auto files = files::OpenFileSystems();
   const double before = SystemClock().WallSeconds() - seconds;

@@ -6,7 +6,7 @@
 #include "muster/cli/common/next_steps.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/dry_run.h"
-#include "muster/cli/jobs/job_flags.h"
+#include "muster/cli/jobs/job_request.h"
 #include "muster/cli/jobs/run_here.h"
 #include "muster/cli/jobs/verbs.h"
 

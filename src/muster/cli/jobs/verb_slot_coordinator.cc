@@ -17,7 +17,8 @@ namespace muster::cli {
 namespace {
 
 constexpr int kSlotLookMillis = 200;
-constexpr double kFinalSeconds = 60;  // for the provider to hear that the job has ended
+// the time in which the provider must hear that the job has ended
+constexpr double kFinalSeconds = 60;
 constexpr uint64_t kMaxJobFileBytes = uint64_t{1} << 20;
 
 struct SlotCoordinatorFlags {
@@ -26,7 +27,7 @@ struct SlotCoordinatorFlags {
   control::CoordinatorOptions options;
 };
 
-// Where there is no job in the folder yet.
+// Creates the job if there is none in the folder yet.
 absl::Status CreateOnce(const SlotCoordinatorFlags& flags) {
   const auto files = files::OpenFileSystems();
   if (files->Stat(flags.folder.journal()).ok()) return absl::OkStatus();
@@ -68,7 +69,7 @@ absl::Status RunSlotCoordinator(const SlotCoordinatorFlags& flags) {
 
 }  // namespace
 
-// Started by a provider of slots beside itself: it is not listed.
+// A provider of slots starts it on its own machine: it is not listed.
 void AddSlotCoordinator(CLI::App& app) {
   const auto flags = std::make_shared<SlotCoordinatorFlags>();
   CLI::App* verb = app.add_subcommand(

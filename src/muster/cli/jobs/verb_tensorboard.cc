@@ -18,17 +18,17 @@
 namespace muster::cli {
 namespace {
 
-constexpr double kPythonSeconds = 60;  // for a Python on a slow disk to say what it has
+constexpr double kPythonSeconds = 60;  // for a Python on a slow disk to answer
 constexpr int kNoTensorBoard = 3;
 constexpr char kLook[] =
     "import importlib.util as u; raise SystemExit(0 if u.find_spec('tensorboard') else 3)";
 
 struct TensorBoardFlags {
-  std::string place, model_dir, python;  // place: a job, or a model folder
-  std::vector<std::string> arguments;    // TensorBoard's own
+  std::string place, model_dir, python;  // place: a job or a model folder
+  std::vector<std::string> arguments;    // TensorBoard's arguments
 };
 
-// The first of the job's programs that is an interpreter, else the one in the PATH.
+// Returns the first of the job's programs that is a Python interpreter, else the one in the PATH.
 std::string GetPython(formats::JsonFields& job) {
   for (const auto& [type, program] : job.Object("programs").items()) {
     if (!program.is_string()) continue;
@@ -55,7 +55,7 @@ absl::Status CheckTensorBoard(const std::string& python) {
                                               python, " -m pip install tensorboard\nor ", kAdvice));
 }
 
-// TensorBoard in place of this process.
+// Replaces this process by TensorBoard.
 absl::Status Become(const std::vector<std::string>& command) {
   std::vector<char*> arguments;
   for (const std::string& each : command) arguments.push_back(const_cast<char*>(each.c_str()));
@@ -65,13 +65,13 @@ absl::Status Become(const std::vector<std::string>& command) {
   return ErrnoStatus(errno, StrCat("cannot run ", command[0]));
 }
 
-// A folder that is there, or a path: no job has such a name.
+// Whether `place` is an existing folder or a path: no job has such a name.
 bool IsFolder(const std::string& place) {
   const auto info = files::OpenFileSystems()->Stat(place);
   return place.find('/') != std::string::npos || (info.ok() && info->is_folder);
 }
 
-// What TensorBoard shows, and by which Python.
+// The folder that TensorBoard shows, and the Python that runs it.
 struct Shown {
   std::string model_dir, python = "python3";
 };

@@ -8,7 +8,7 @@
 
 namespace muster::cli {
 
-// `command`: what stood after "--".
+// `command` has the words after "--".
 void AddRun(CLI::App& app, const std::vector<std::string>& command);
 void AddResume(CLI::App& app);
 void AddTensorBoard(CLI::App& app, const std::vector<std::string>& arguments);

@@ -54,7 +54,7 @@ std::string Shown(const std::string& value) {
   return StrCat(text, "...");
 }
 
-// Values that all occur once are none that anybody looks for.
+// If every value occurs once, none is worth showing.
 std::string Commonest(const ColumnProfile& column, size_t top) {
   if (column.never_twice) return "all different";
   std::string text;

@@ -1,4 +1,4 @@
-// A profile of data as text and JSON, for `muster records stats` and `muster init`.
+// Prints a profile of data as text and JSON, for `muster records stats` and `muster init`.
 #pragma once
 
 #include "muster/data/profile/profile.h"
@@ -6,14 +6,15 @@
 
 namespace muster::cli {
 
-// name, type, missing, distinct, more_distinct, missing_marks; of numbers and dates min, max, mean
-// and stddev; `top` commonest values.
+// Returns name, type, missing, distinct, more_distinct and missing_marks; for numbers and dates
+// also min, max, mean and stddev; and the `top` most frequent values.
 nlohmann::ordered_json ProfileColumnJson(const data::ColumnProfile& column, size_t top);
 
-// One object: rows, bad_rows, format and columns.
+// Prints one object: rows, bad_rows, format and columns.
 void PrintProfileJson(const data::Profile& profile, size_t top);
 
-// A line for each column: type, missing, distinct, range, mean and deviation, commonest values.
+// Prints a line for each column: type, missing, distinct, range, mean and deviation, most frequent
+// values.
 void PrintProfileTable(const data::Profile& profile, size_t top);
 
 }  // namespace muster::cli

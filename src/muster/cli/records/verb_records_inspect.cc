@@ -41,7 +41,7 @@ absl::Status AtRecord(const absl::Status& status, const std::string& path, uint6
   return Annotate(status, StrCat(path, ": record at byte ", offset));
 }
 
-// Numbers as numbers, as far as JSON has them.
+// Converts numbers to JSON numbers, except those that JSON does not have.
 ordered_json GetValues(const formats::FeatureText& feature) {
   ordered_json values = ordered_json::array();
   for (const std::string& value : feature.values) {
@@ -55,7 +55,7 @@ ordered_json GetValues(const formats::FeatureText& feature) {
   return values;
 }
 
-// `place`: {"offset", its byte} or {"line", its line}; `origin`: both in words.
+// `place` is {"offset", its byte} or {"line", its line}; `origin` is the same as text.
 void PrintExample(const std::string& path, const std::pair<const char*, uint64_t>& place,
                   const std::string& origin, const std::vector<formats::FeatureText>& features,
                   bool json) {
@@ -78,7 +78,7 @@ void PrintExample(const std::string& path, const std::pair<const char*, uint64_t
   }
 }
 
-// Whether a file holds TFRecords, by the flags or else by its content; a broken one does too.
+// Whether a file holds TFRecords, by the flags or else by its content; true also for a broken one.
 absl::StatusOr<bool> HasTfRecords(io::FileSystem& files, const std::string& path,
                                   const formats::DataFormat& format) {
   if (format.type) return *format.type == formats::FileFormat::kTfRecord;
@@ -86,7 +86,7 @@ absl::StatusOr<bool> HasTfRecords(io::FileSystem& files, const std::string& path
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const io::RandomAccessFile> file,
                           files.OpenForRead(path));
   const absl::StatusOr<formats::Sniffed> found = formats::SniffFile(file, format);
-  // What cannot be decompressed is found again, with its place.
+  // A file that cannot be decompressed is read as TFRecord, which reports where it is broken.
   if (absl::IsDataLoss(found.status())) return true;
   MUSTER_RETURN_IF_ERROR(found.status());
   return found->content != Content::kText && found->content != Content::kJsonLines;
@@ -208,7 +208,7 @@ absl::StatusOr<uint64_t> VerifyText(io::FileSystem& files, const std::string& pa
   }
 }
 
-// Counts the records of a sound file.
+// Counts the records of a file, all of which must be valid.
 absl::StatusOr<uint64_t> VerifyFile(io::FileSystem& files, const std::string& path,
                                     const formats::Schema& schema, bool quiet) {
   RowProgress progress("verify", "records", quiet);

@@ -96,7 +96,8 @@ void PrintStatsTable(const data::ColumnStats& stats, size_t top) {
   }
 }
 
-// What the model's columns make of the inputs: a vocabulary that matches nothing is seen here.
+// Prints what the model's columns make of the inputs, which shows a vocabulary that matches
+// nothing.
 void PrintCoverage(const features::IdCoverage& coverage) {
   if (coverage.columns().empty()) return;
   size_t width = 6;
@@ -110,7 +111,7 @@ void PrintCoverage(const features::IdCoverage& coverage) {
   }
 }
 
-// Without a model file: all columns, by what they hold.
+// Without a model file: describes all columns by what they hold.
 absl::Status RunProfile(const StatsFlags& flags) {
   const auto files = files::OpenFileSystems();
   MUSTER_ASSIGN_OR_RETURN(const data::Profile profile,

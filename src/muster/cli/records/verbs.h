@@ -14,7 +14,7 @@ void AddRecords(CLI::App& app);
 void AddInit(CLI::App& app);
 void AddSample(CLI::App& app);
 
-// The verbs under `muster records`.
+// Each adds a verb to `muster records`.
 void AddRecordsFromCsv(CLI::App& records);
 void AddRecordsFromIdx(CLI::App& records);
 void AddRecordsInspect(CLI::App& records);
@@ -22,7 +22,7 @@ void AddRecordsVerify(CLI::App& records);
 void AddRecordsStats(CLI::App& records);
 void AddRecordsIndex(CLI::App& records);
 
-// All files of the globs, in order.
+// Returns all files of the globs, in order.
 absl::StatusOr<std::vector<std::string>> ExpandFiles(io::FileSystem& files,
                                                      const std::vector<std::string>& patterns);
 

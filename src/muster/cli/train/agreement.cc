@@ -20,7 +20,7 @@ constexpr uint64_t kMaxSpecBytes = uint64_t{16} << 20;
 
 std::string YesNo(bool yes) { return yes ? "yes" : "no"; }
 
-// A number whose default says something else than the number itself.
+// Prints a number; if it is the default, prints `otherwise`, which says what the default means.
 std::string NumberOr(int64_t number, std::string_view otherwise) {
   return number > 0 ? StrCat(number) : std::string(otherwise);
 }
@@ -34,7 +34,7 @@ std::string MakeSettings(const TaskFacts& facts) {
   return facts.flags.settings.empty() ? "none" : absl::StrJoin(facts.flags.settings, " ");
 }
 
-// An evaluator's TF_CONFIG need not list the others.
+// The TF_CONFIG of an evaluator need not list the other tasks.
 bool KnowsCluster(const TaskFacts& facts) { return facts.flags.run.task_type != "evaluator"; }
 
 constexpr char kChiefs[] = "the chief alone writes checkpoints, events and exports";
@@ -172,8 +172,8 @@ constexpr FlagUse kFlagUses[] = {
     {.flag = "--job", .why_not = "tasks compare the job's name before anything else"},
 };
 
-// Vocabularies from files are part of the model, and not of its file.
-uint32_t ChecksumOfWords(const features::FeatureSpec& features) {
+// Vocabularies from files belong to the model, but are not in the model file.
+uint32_t GetWordsChecksum(const features::FeatureSpec& features) {
   uint32_t checksum = 0;
   for (const features::ColumnSpec& column : features.columns) {
     if (column.words_file.empty()) continue;
@@ -189,12 +189,12 @@ absl::StatusOr<std::string> DescribeModelFile(const TrainFlags& flags,
                                               io::FileSystem& files) {
   if (model.exported) return absl::StrFormat("%08x", model.exported->checksum);
   MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(files, flags.spec, kMaxSpecBytes));
-  const uint32_t words = ChecksumOfWords(model.features);
+  const uint32_t words = GetWordsChecksum(model.features);
   if (words == 0) return absl::StrFormat("%08x", Crc32c(text));
   return absl::StrFormat("%08x with vocabularies %08x", Crc32c(text), words);
 }
 
-// A stream of batches is each task's own.
+// Each task has its own stream of batches.
 absl::StatusOr<std::string> DescribeData(const TrainFlags& flags, const train::TrainSpec& spec,
                                          io::FileSystem& files) {
   if (flags.run.task_type == "ps" || flags.run.task_type == "evaluator") return kUnknownTerm;

@@ -27,7 +27,8 @@ std::set<std::string> MakeFlags(const CLI::App& verb) {
   return flags;
 }
 
-// A new flag fails here until its line in agreement.cc says whether tasks must have it the same.
+// A new flag makes this test fail until a line in agreement.cc says whether all tasks must have the
+// same value.
 TEST(AgreementTableTest, ClassifiesEveryFlag) {
   CLI::App app;
   SetHelp(app);
@@ -37,7 +38,7 @@ TEST(AgreementTableTest, ClassifiesEveryFlag) {
   flags.merge(MakeFlags(*app.get_subcommand("worker")));
   std::set<std::string> classified;
   for (const FlagUse& use : FlagUses()) {
-    EXPECT_TRUE(classified.insert(std::string(use.flag)).second) << use.flag << " stands twice";
+    EXPECT_TRUE(classified.insert(std::string(use.flag)).second) << use.flag << " occurs twice";
     EXPECT_EQ(use.term.empty(), use.value == nullptr) << use.flag;
     EXPECT_NE(use.term.empty(), use.why_not.empty()) << use.flag;
   }
@@ -84,7 +85,7 @@ class AgreementOfTest : public testing::Test {
   TrainFlags flags_;
 };
 
-TEST_F(AgreementOfTest, ADifferenceInClusterDataOrFlagsIsOne) {
+TEST_F(AgreementOfTest, DifferencesInClusterDataOrFlagsAreReported) {
   TrainFlags other = flags_;
   EXPECT_EQ(Difference(other), "");
   other.run.num_worker_replicas = 3;
@@ -97,7 +98,7 @@ TEST_F(AgreementOfTest, ADifferenceInClusterDataOrFlagsIsOne) {
   EXPECT_THAT(Difference(other), HasSubstr("worker-0 has [data 1 file of 8 bytes"));
 }
 
-TEST_F(AgreementOfTest, MountsThreadsAndWhatATaskCannotKnowAreNone) {
+TEST_F(AgreementOfTest, MountsThreadsAndUnknownTermsMayDiffer) {
   TrainFlags other = flags_;
   other.data.patterns = {"b/part-*"};
   other.run.threads = 8;
@@ -110,7 +111,7 @@ TEST_F(AgreementOfTest, MountsThreadsAndWhatATaskCannotKnowAreNone) {
   }
 }
 
-TEST_F(AgreementOfTest, StreamsAreEachTasksOwn) {
+TEST_F(AgreementOfTest, EachTaskHasItsOwnStream) {
   flags_.data.patterns = {"-"};
   TrainFlags other = flags_;
   other.data.patterns = {"own.batches"};

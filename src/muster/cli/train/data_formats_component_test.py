@@ -133,7 +133,7 @@ def test_what_is_not_read_is_named_with_a_way(place):
         ["inspect", "spec.yaml", "--features", "data.parquet"],
     ):
         said = place.run(*arguments, code=1).stderr
-        assert "data.parquet: this is Apache Parquet, which is not read" in said
+        assert "data.parquet: this is Apache Parquet, which muster does not read" in said
         assert "pandas.read_parquet('data.parquet').to_csv('data.csv', index=False)" in said
     assert not (place.folder / "shards").exists()
 
@@ -142,7 +142,7 @@ def test_a_missing_and_an_additional_column_are_named(place):
     place.write("part-0.csv", table(ROWS))
     place.write("part-1.csv", table(ROWS, header="label,m,word"))
     said = place.train("part-*.csv", code=1)
-    assert ("part-1.csv: its header is not that of part-0.csv: column 'n' is missing; "
+    assert ("part-1.csv: its header differs from that of part-0.csv: column 'n' is missing; "
             "column 'm' is additional") in said  # fmt: skip
 
 

@@ -86,7 +86,7 @@ def replace(path: pathlib.Path, old: bytes, new: bytes) -> None:
 BROKEN: dict[str, tuple[Callable[[pathlib.Path], None], str]] = {
     "newer": (
         lambda e: replace(e / "model.json", b'"version": 1', b'"version": 9'),
-        "it is of version 9, this muster knows 1",
+        "it has version 9, but this muster knows 1",
     ),
     "cut_manifest": (lambda e: cut(e / "model.json", 500), "model.json"),
     "cut_graph": (
@@ -117,7 +117,7 @@ def test_a_broken_export(
 
 def test_a_saved_model_without_a_step(models: pathlib.Path, training: Training) -> None:
     said = training.error(models / "adagrad/export/before_training", models / "adagrad/data.tfrecord")
-    assert "has no function of a training step" in said
+    assert "has no function for a training step" in said
     assert "muster.keras.export(model, optimizer, loss, path)" in said
 
 

@@ -35,7 +35,7 @@ std::string GetIds(const features::IdList& list, int row) {
   return text;
 }
 
-// Of those ids.
+// Returns the weights of the ids that GetIds prints.
 std::string GetWeights(const features::IdList& list, int row) {
   std::string text;
   for (size_t i = list.begin(row); i < list.end(row); ++i) {

@@ -1,4 +1,4 @@
-// The values that a spec's columns produce from rows, for `muster inspect --features`.
+// Prints the values that a spec's columns compute from rows, for `muster inspect --features`.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace muster::cli {
 
 struct FeaturePrinterOptions {
   std::vector<std::string> patterns;  // CSV or TFRecord files or globs
-  formats::DataFormat format = {};    // what flags say of it
-  int64_t limit = 0;                  // rows; 0: all
+  formats::DataFormat format = {};    // settings from flags
+  int64_t limit = 0;                  // the number of rows; 0: all
   bool json = false;
 };
 

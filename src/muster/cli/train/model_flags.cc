@@ -20,7 +20,8 @@
 namespace muster::cli {
 namespace {
 
-constexpr int kLeaseAttempts = 3;  // a training may remove the newest before it is leased
+// a training may remove the newest checkpoint before it is leased
+constexpr int kLeaseAttempts = 3;
 
 std::string ProcessName() {
   char host[HOST_NAME_MAX + 1] = "";
@@ -28,14 +29,15 @@ std::string ProcessName() {
   return StrCat("reader-", host, "-", getpid());
 }
 
-// A row of the calibration table: the predictions in [I / N, (I + 1) / N) and what became of them.
+// A row of the calibration table: the predictions in [I / N, (I + 1) / N) and the mean of their
+// labels.
 struct CalibrationBucket {
   double weight = 0, prediction_mean = 0, label_mean = 0;
 };
 
 bool IsOfBucket(std::string_view name) { return name.starts_with("calibration/bucket_"); }
 
-// From calibration/bucket_I/{label_mean,prediction_mean,weight}, which come in this order.
+// Reads calibration/bucket_I/{label_mean,prediction_mean,weight}, which come in this order.
 std::vector<CalibrationBucket> FindBuckets(const std::vector<metrics::NamedValue>& metrics) {
   std::vector<CalibrationBucket> buckets;
   for (const auto& [name, value] : metrics) {
@@ -64,7 +66,7 @@ nlohmann::ordered_json JsonBuckets(const std::vector<CalibrationBucket>& buckets
   return rows;
 }
 
-// Buckets without rows are left out.
+// Leaves out buckets without rows.
 void PrintBuckets(const std::vector<CalibrationBucket>& buckets) {
   if (buckets.empty()) return;
   std::printf("  %-17s  %12s  %12s  %12s\n", "predictions", "weight", "mean", "observed");
@@ -151,7 +153,7 @@ void AddFallBackFlag(CLI::App& verb, TrainedModelFlags* flags) {
 
 absl::Status ResolveBest(io::FileSystem& files, TrainedModelFlags* flags) {
   if (flags->checkpoint != "best") return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(flags->checkpoint, checkpoint::BestPrefix(files, flags->run.model_dir));
+  MUSTER_ASSIGN_OR_RETURN(flags->checkpoint, checkpoint::FindBest(files, flags->run.model_dir));
   return absl::OkStatus();
 }
 
@@ -169,10 +171,9 @@ absl::Status ResolveNewest(io::FileSystem& files, bool fall_back, TrainedModelFl
 }
 
 void AddThreadsFlag(CLI::App& verb, train::RunConfig* run) {
-  verb.add_option(
-          "--threads", run->threads,
-          "Threads that compute a batch, for models with large layers; another number gives "
-          "other last digits")
+  verb.add_option("--threads", run->threads,
+                  "Threads that compute a batch, for models with large layers; with another number "
+                  "the last digits differ")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
 }
@@ -211,9 +212,9 @@ std::unique_ptr<checkpoint::Lease> LeaseOn(io::FileSystem& files, const TrainedM
                                                   ? checkpoint::Latest(files, flags.run.model_dir)
                                                   : flags.checkpoint;
     if (!found.ok()) return nullptr;
-    // Others are not removed by a training.
+    // A training does not remove other checkpoints.
     if (!io::Basename(*found).starts_with("model.ckpt-")) return nullptr;
-    auto lease = checkpoint::Lease::Take(files, *found, holder);
+    auto lease = checkpoint::Lease::Acquire(files, *found, holder);
     if (lease.ok()) {
       *prefix = *found;
       return *std::move(lease);

@@ -1,4 +1,4 @@
-// Flags that several verbs share, and how their results are shown.
+// Flags that several verbs share, and the printing of their results.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@
 
 namespace muster::cli {
 
-// Where rows come from.
+// Flags about where rows come from.
 struct DataFlags {
   std::vector<std::string> patterns;
   int batch_size = 0;
   uint64_t max_bad_records = 0;
   std::string rejects;  // "": bad records are not kept
-  // What flags say of the format, and who is told what was found.
+  // Settings of the format from flags, and the function that is told what was found.
   formats::DataFormat format;
   std::function<void(const std::string&)> note = PrintNotesOnce();
 };
@@ -37,16 +37,18 @@ void AddDataFlags(CLI::App& verb, const std::string& name, const std::string& he
                   DataFlags* flags, const std::string& bad_records_of);
 // Adds --rejects; call it after AddDataFlags.
 void AddRejectsFlag(CLI::App& verb, DataFlags* flags);
-// A writer that keeps the bad records in the file `path`; null for "". The caller closes it.
+// Makes a writer that keeps the bad records in the file `path`; null if `path` is "". The caller
+// closes it.
 absl::StatusOr<std::unique_ptr<train::RejectWriter>> OpenRejects(io::FileSystem& files,
                                                                  const std::string& path);
 train::RejectRecord RejectInto(train::RejectWriter* writer);
-// ", left out 2 bad records"; "" for none.
+// Returns ", left out 2 bad records"; "" if there are none.
 std::string LeftOut(uint64_t bad_records);
-// ", delimiter tab, no header": what flags say of the format; "" for nothing.
+// Returns ", delimiter tab, no header": the format's settings from flags; "" if there are none.
 std::string DescribeFormatFlags(const DataFlags& flags);
 constexpr int kInferenceBatchSize = 1024;  // default when nothing is trained
-// Data read once, in order. `format`: that of the model, which the flags' stands before.
+// Makes an input that reads the data once, in order. `format` is the model's; settings from flags
+// replace its own.
 train::InputSpec SequentialInput(const DataFlags& flags, const formats::DataFormat& format,
                                  int default_batch_size);
 
@@ -55,7 +57,7 @@ train::InputSpec SequentialInput(const DataFlags& flags, const formats::DataForm
 struct TrainedModelFlags {
   train::RunConfig run;
   std::string checkpoint;
-  bool fall_back = false;  // to an older one if the newest is broken
+  bool fall_back = false;  // whether an older checkpoint is used if the newest is broken
   std::string reader;      // the reader's name, across processes (LeaseOn); "": this process
 };
 void AddTrainedModelFlags(CLI::App& verb, TrainedModelFlags* flags);
@@ -65,8 +67,8 @@ void AddFallBackFlag(CLI::App& verb, TrainedModelFlags* flags);
 // NOT_FOUND if no evaluation has recorded a best one.
 absl::Status ResolveBest(io::FileSystem& files, TrainedModelFlags* flags);
 // Replaces "" by the newest checkpoint whose checksums are all valid, so that several processes
-// read the same one. If that is not the newest one, it warns when falling back is allowed, else
-// returns DATA_LOSS.
+// read the same one. If that is not the newest one, warns if falling back is allowed, else returns
+// DATA_LOSS.
 absl::Status ResolveNewest(io::FileSystem& files, bool fall_back, TrainedModelFlags* flags);
 void AddThreadsFlag(CLI::App& verb, train::RunConfig* run);
 // Adds --tensorflow, for exported Keras models.
@@ -74,13 +76,13 @@ void AddTensorFlowFlag(CLI::App& verb, train::RunConfig* run);
 // For an exported model: finds TensorFlow once, so that problems are reported before anything is
 // made. Errors are those of FindTensorFlow.
 absl::Status ResolveTensorFlow(const model::ModelSpec& model, train::RunConfig* run);
-// --precision fp32 or bf16; `take` is called when it is given.
+// Adds --precision fp32 or bf16; `take` is called if the flag is given.
 void AddPrecisionFlag(CLI::App& verb, const std::string& help,
                       std::function<void(engine::Precision)> take);
 
-// While the lease exists, a running training does not delete the checkpoint that `flags` name, or
-// the newest one, whose prefix is then *prefix. Null if there is no checkpoint to lease, or if the
-// folder cannot be written.
+// Returns a lease with which a running training does not delete the checkpoint that `flags` name,
+// or else the newest one, whose prefix becomes *prefix. Null if there is no checkpoint to lease, or
+// if the folder cannot be written.
 std::unique_ptr<checkpoint::Lease> LeaseOn(io::FileSystem& files, const TrainedModelFlags& flags,
                                            std::string* prefix);
 
@@ -107,16 +109,16 @@ struct HookCallFlags {
   int answers = -1;
 };
 void AddHookCallFlags(CLI::App& verb, HookCallFlags* flags);
-// Null if no call is wanted. Calls go to stdout.
+// Returns null if no calls are requested. Calls go to stdout.
 absl::StatusOr<std::shared_ptr<train::HookCalls>> GetHookCalls(const HookCallFlags& flags);
 // Adds the hook that makes the calls of `mode`, if there are any; `calls` may be null.
 void AddCalledHook(const std::shared_ptr<train::HookCalls>& calls, train::ModeKeys mode,
                    std::vector<std::shared_ptr<train::Hook>>* hooks);
 
-// Aligned "name  value" lines, or one JSON object, to stdout.
+// Prints aligned "name  value" lines, or one JSON object, to stdout.
 void PrintMetrics(const OutputFlags& flags, const std::string& event,
                   const train::EvalResult& result);
-// An object; a value that is not finite is null.
+// Returns an object; a value that is not finite becomes null.
 nlohmann::ordered_json NumbersJson(const std::vector<metrics::NamedValue>& values);
 
 }  // namespace muster::cli

@@ -4,7 +4,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/cli/jobs/job_client.h"
-#include "muster/cli/jobs/job_flags.h"
+#include "muster/cli/jobs/job_request.h"
 #include "muster/cli/jobs/run_here.h"
 
 namespace muster::cli {
@@ -12,7 +12,7 @@ namespace muster::cli {
 void AddPartFlags(CLI::App& verb, const std::string& workers, PartFlags* flags) {
   auto* option = verb.add_option("--workers", flags->workers, workers)->check(CLI::Range(1, 1000));
   verb.add_option("--task", flags->task,
-                  "Run as this one of the workers, 0 to N - 1, for a launcher of your own")
+                  "Run as this one of the workers, 0 to N - 1, for a custom launcher")
       ->check(CLI::NonNegativeNumber)
       ->needs(option);
   verb.add_option("--restarts", flags->restarts, "Most restarts of each worker that dies")
@@ -80,12 +80,13 @@ absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
   job.command = {program, verb, "--task", "{index}"};
   const auto own = WithoutFlags(arguments, {"--restarts", "--job", "--checkpoint"});
   job.command.insert(job.command.end(), own.begin(), own.end());
-  // There may be a newer one, or a better one, when they start.
+  // there may be a newer or better checkpoint when they start
   job.command.push_back(StrCat("--checkpoint=", plan.checkpoint));
   MUSTER_ASSIGN_OR_RETURN(const auto local, MakeLocalOptions(job));
   MUSTER_ASSIGN_OR_RETURN(JobRequest request, MakeRequest(job));
   request.spec.all_workers = true;
-  request.spec.model_dir.clear();  // it is read; what changes in it is not their progress
+  // the folder is only read, so changes in it are not their progress
+  request.spec.model_dir.clear();
   return StartJob(request, local, /*detach=*/false, out);
 }
 

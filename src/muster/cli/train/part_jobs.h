@@ -1,4 +1,4 @@
-// Shared by the verbs that process data in parts (score/part_plan.h), by the processes of a job.
+// Shared by the verbs that process data in parts (score/part_plan.h) with the processes of a job.
 #pragma once
 
 #include <cstdio>
@@ -13,33 +13,33 @@
 namespace muster::cli {
 
 struct PartFlags {
-  int workers = 0;  // 0: this process alone, without parts
+  int workers = 0;  // 0: only this process, without parts
   int task = -1;    // the index of this worker; -1: the process that starts them
   int restarts = 3;
   std::string job;
 };
-// `workers`: what --workers is for.
+// `workers` says what --workers is for, in the help.
 void AddPartFlags(CLI::App& verb, const std::string& workers, PartFlags* flags);
 
 // INVALID_ARGUMENT for flags that cannot be combined with --workers.
 absl::Status CheckParts(const PartFlags& flags, const DataFlags& data, const HookCallFlags& calls);
 
-// One name for all incarnations of a worker: the next one removes the lease that a killed one left.
+// Returns one name for all incarnations of a worker: the next one removes the lease that a killed
+// one left.
 std::string DescribeReader(const std::string& verb, const PartFlags& flags);
 
-// Which parts of the plan are done, by part. Removes the unfinished parts that killed processes
-// left.
+// Returns which parts of the plan are done, by part. Removes unfinished parts of killed processes.
 absl::StatusOr<std::vector<bool>> PartsDone(io::FileSystem& files, const std::string& folder,
                                             const score::PartPlan& plan);
-// Where the bad records of a part go, in the folder that --rejects names when used with --workers.
-// The folder is made if needed; "" if --rejects was not given.
+// Returns where the bad records of a part go, in the folder that --rejects names with --workers; ""
+// if --rejects was not given. Creates the folder if needed.
 absl::StatusOr<std::string> RejectsPath(io::FileSystem& files, const std::string& folder,
                                         const score::PartPlan& plan, int part);
 // Tells people which parts exist already, if some do and some do not.
 void PrintDoneParts(const std::string& folder, const std::vector<bool>& done);
 
-// Runs VERB ARGUMENTS --task I for each worker I, with the plan's checkpoint, and prints what they
-// write to `out`. ABORTED: the job failed; the message says why.
+// Runs VERB ARGUMENTS --task I for each worker I, with the plan's checkpoint, and prints what the
+// workers write to `out`. ABORTED if the job failed; the message says why.
 absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
                         const std::vector<std::string>& arguments, const score::PartPlan& plan,
                         std::FILE* out);

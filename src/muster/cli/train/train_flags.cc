@@ -23,8 +23,8 @@ namespace {
 
 constexpr double kSecondsBetweenLooks = 1;
 
-// What a training stops by says which of its checkpoints is the best; else its best exporter; else
-// the loss.
+// The metric of a stopping rule decides which checkpoint is the best one; else that of the best
+// exporter; else the loss.
 absl::StatusOr<train::BestBy> GetBestBy(const EvaluationFlags& flags) {
   if (!flags.early_stops.empty()) {
     using Kind = train::EarlyStopping::Kind;
@@ -39,8 +39,8 @@ absl::StatusOr<train::BestBy> GetBestBy(const EvaluationFlags& flags) {
   return train::BestBy();
 }
 
-// "auc 0.8912, average_loss 0.3141": what a line has room for; of an exported model, whose metrics
-// have the names that Keras gives them, the first few.
+// Returns "auc 0.8912, average_loss 0.3141": as many metrics as a line has room for. For an
+// exported model, whose metrics have Keras's names, the first few.
 std::string Summary(const std::vector<metrics::NamedValue>& metrics) {
   constexpr int kInALine = 4;
   const bool of_head = std::ranges::any_of(
@@ -56,8 +56,8 @@ std::string Summary(const std::vector<metrics::NamedValue>& metrics) {
   return text;
 }
 
-// "Evaluated step 63: auc 0.8912", or "Evaluated epoch 2 (step 126): auc 0.8912 (training: loss
-// 0.4012)".
+// Returns "Evaluated step 63: auc 0.8912", or "Evaluated epoch 2 (step 126): auc 0.8912 (training:
+// loss 0.4012)".
 std::string EvaluationLine(const train::EvalResult& result) {
   if (!result.training)
     return StrCat("Evaluated step ", result.step, ": ", Summary(result.metrics));
@@ -77,7 +77,7 @@ double GetRate(const train::TrainResult& result) {
   return result.seconds > 0 ? static_cast<double>(result.examples) / result.seconds : 0;
 }
 
-// How far the training is, and what this run did.
+// Prints how far the training is, and what this run did.
 void PrintSteps(const train::TrainResult& result) {
   const auto step = static_cast<long long>(result.step);
   if (result.nothing_left) {
@@ -112,11 +112,11 @@ void AddLoggingFlags(CLI::App& verb, LoggingFlags* flags, train::RunConfig* run)
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   verb.add_option("--histogram-steps", run->histogram_steps,
-                  "Histograms of weights and activations among them every N steps; 0: none")
+                  "Histograms of weights and activations among the events, every N steps; 0: none")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb.add_option("--rate-steps", run->log_step_count_steps,
-                  "Steps and examples per second among them every N steps")
+                  "Steps and examples per second among the events, every N steps")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   verb.add_option("--log-steps", flags->lines.steps, "A line with the loss every N steps")
@@ -139,7 +139,7 @@ void AddLoggingHooks(const LoggingFlags& flags, std::vector<std::shared_ptr<trai
 
 void AddProtectionFlags(CLI::App& verb, ProtectionFlags* flags) {
   verb.add_option("--certs", flags->certificates,
-                  "A folder of muster certs: tasks of other machines are reached by TLS (default: "
+                  "A folder of muster certs: tasks on other machines are reached by TLS (default: "
                   "MUSTER_CERTS); required beyond loopback")
       ->check(CLI::ExistingDirectory);
   verb.add_flag("--plain-text", flags->plain_text,
@@ -168,14 +168,14 @@ void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
   verb.add_option("--eval-name", flags->name, "Events go to eval_NAME instead of eval")
       ->needs(eval);
   auto* throttle = verb.add_option("--eval-throttle-secs", flags->throttle_secs,
-                                   "Seconds between evaluations at least");
+                                   "The least seconds between evaluations");
   throttle->check(CLI::NonNegativeNumber)->capture_default_str()->needs(eval);
   auto* delay = verb.add_option("--eval-start-delay-secs", flags->start_delay_secs,
-                                "Seconds before the first evaluation at least");
+                                "The least seconds before the first evaluation");
   delay->check(CLI::NonNegativeNumber)->capture_default_str()->needs(eval);
   verb.add_option("--exporter", flags->exporters,
                   StrCat("SavedModels in MODEL_DIR/export: ", train::DescribeExporters(),
-                         "; in another folder with NAME= in front"))
+                         "; NAME= before it chooses another folder"))
       ->type_name("KIND")
       ->needs(eval);
   verb.add_option("--exports-to-keep", flags->exports_to_keep,
@@ -185,12 +185,11 @@ void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
       ->needs(eval);
   auto* evaluator =
       verb.add_flag("--evaluator", flags->evaluator,
-                    "Evaluate in a task of its own, beside the training (docs/distributed.md)");
+                    "Evaluate in a separate task, beside the training (docs/distributed.md)");
   evaluator->needs(eval);
-  verb.add_flag(
-          "--eval-every-epoch", flags->every_epoch,
-          "Evaluate at the end of each epoch, of which a checkpoint is saved, and at no other "
-          "time but the end")
+  verb.add_flag("--eval-every-epoch", flags->every_epoch,
+                "Save a checkpoint and evaluate at the end of each epoch, and at no other "
+                "time but the training's end")
       ->needs(eval)
       ->excludes(throttle)
       ->excludes(delay)
@@ -248,7 +247,7 @@ absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> GetEarlyStops(
   for (const std::string& text : flags.early_stops) {
     MUSTER_ASSIGN_OR_RETURN(train::EarlyStopping rule, train::ParseEarlyStopping(text));
     rule.eval_folder = train::EvalFolder(model_dir, flags.name);
-    // Evaluations of another process are not announced.
+    // Evaluations of another process are not announced, so their folder is polled.
     if (flags.evaluator) rule.run_every_secs = kSecondsBetweenLooks;
     hooks.push_back(train::NewEarlyStopping(std::move(rule)));
   }

@@ -1,4 +1,4 @@
-// What `muster train` does besides the steps: lines and events, evaluations, exports, early
+// What `muster train` does besides taking steps: lines and events, evaluations, exports, early
 // stopping; and how it reports its results.
 #pragma once
 
@@ -39,25 +39,25 @@ struct LoggingFlags {
 void AddLoggingFlags(CLI::App& verb, LoggingFlags* flags, train::RunConfig* run);
 void AddLoggingHooks(const LoggingFlags& flags, std::vector<std::shared_ptr<train::Hook>>* hooks);
 
-// How tasks of other machines are reached; "" and false leave it to the environment.
+// How tasks on other machines are reached; "" and false leave it to the environment.
 struct ProtectionFlags {
   std::string certificates;
   bool plain_text = false;
 };
 
 void AddProtectionFlags(CLI::App& verb, ProtectionFlags* flags);
-// The same rule as for a coordinator: an address in `run` beyond loopback without certificates is
-// wrong use.
+// Applies the coordinator's rule: an address in `run` beyond loopback without certificates is wrong
+// use.
 void CheckProtected(const ProtectionFlags& flags, const train::RunConfig& run,
                     const EvaluationFlags& eval);
 
 void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags);
 
-// Checks before anything starts that stopping rules have evaluations to use, and that rules and
+// Checks, before anything starts, that stopping rules have evaluations to use, and that rules and
 // exporters name metrics that the model has. Wrong use is thrown as CLI11 does.
 absl::Status CheckEvaluation(const EvaluationFlags& flags, const model::ModelSpec& model);
 
-// `format`: of the data. INVALID_ARGUMENT for an invalid exporter or stopping rule.
+// `format` is the data's. INVALID_ARGUMENT for an invalid exporter or stopping rule.
 absl::StatusOr<train::EvalSpec> MakeEvalSpec(const EvaluationFlags& flags,
                                              const formats::DataFormat& format);
 absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> GetEarlyStops(
@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> GetEarlyStops(
 void PrintTrained(const OutputFlags& output, const train::TrainResult& result);
 
 // Reports an evaluation while the training continues: an "evaluated" object, or a line among the
-// progress. `again`: the evaluation was reported before and only its exports are new.
+// progress. `again`: the evaluation was reported before, and only its exports are new.
 void ReportEvaluation(const OutputFlags& output, train::Progress& progress,
                       const train::EvalResult& result, const std::vector<std::string>& exports,
                       bool again);

@@ -148,7 +148,7 @@ def test_values_of_the_model_file_are_set_by_flags(muster, place) -> None:
         ("train.batch_size", "is not of the form PATH=VALUE"),
         ("train.bacth_size=4", "train: unknown key 'bacth_size' (did you mean 'batch_size'?)"),
         ("train.batch_size=soon", "spec.yaml with train.batch_size=soon: train.batch_size: 'soon'"),
-        ("train.batch_size.x=1", "train.batch_size is no map in "),
+        ("train.batch_size.x=1", "train.batch_size is not a map in "),
         ("model.linear.columns=[sex", "not YAML"),
     ],
 )

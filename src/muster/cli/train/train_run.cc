@@ -11,7 +11,7 @@
 #include "muster/cli/common/output_checks.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/job_client.h"
-#include "muster/cli/jobs/job_flags.h"
+#include "muster/cli/jobs/job_request.h"
 #include "muster/cli/jobs/run_here.h"
 #include "muster/cli/train/agreement.h"
 #include "muster/files/file_systems.h"

@@ -1,4 +1,4 @@
-// What `muster train` and `muster worker` do, once their flags are read.
+// What `muster train` and `muster worker` do once their flags are read.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace muster::cli {
 
 struct TrainFlags {
   std::string spec;
-  std::vector<std::string> settings;  // of the model file's values
+  std::vector<std::string> settings;  // settings that change the model file's values
   DataFlags data;
   EvaluationFlags eval;
   train::RunConfig run;
@@ -46,16 +46,16 @@ struct TrainFlags {
   int restarts = 3;
   double rendezvous_seconds = -1;  // 0: unlimited; < 0: not given
   std::string job;
-  std::string hosts, ssh = "ssh";  // as of JobFlags
+  std::string hosts, ssh = "ssh";  // as in JobFlags
 };
 
-// Whether the flags of several processes go together. INVALID_ARGUMENT.
+// INVALID_ARGUMENT if flags about several processes contradict each other.
 absl::Status CheckTogether(const TrainFlags& flags);
 
-// This process's part of a training: all of it, or the task that TF_CONFIG names.
+// Runs this process's part of a training: all of it, or the task that TF_CONFIG names.
 absl::Status RunTrain(TrainFlags& flags);
 
-// Runs the same command for each replica, as a job on this machine. `arguments`: those of the
+// Runs the same command for each replica, as a job on this machine. `arguments` are those of the
 // command without the flags for the number of replicas.
 absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments);
 

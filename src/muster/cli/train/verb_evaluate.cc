@@ -38,7 +38,7 @@ struct EvaluateFlags {
   PartFlags parts;
 };
 
-// The model file's settings, with those that flags give in their places.
+// Returns the model file's settings, replaced by flags where these are given.
 metrics::MetricsSpec MakeMetrics(const EvaluateFlags& flags, metrics::MetricsSpec metrics) {
   const metrics::MetricsSpec& given = flags.metrics;
   if (!given.thresholds.empty()) metrics.thresholds = given.thresholds;
@@ -141,8 +141,8 @@ absl::StatusOr<score::PartPlan> MakePlan(const EvaluateFlags& flags, const std::
               .batch_size = batch_size});
 }
 
-// Another checkpoint, other data or settings have a folder of their own; however it is cut, an
-// evaluation has the same.
+// An evaluation of another checkpoint, data or settings has another folder; how the data is cut
+// does not matter.
 std::string GetFolder(const EvaluateFlags& flags, score::PartPlan plan) {
   plan.parts = plan.multiple = 1;
   plan.by_record = false;
@@ -164,8 +164,8 @@ void PrintPart(const EvaluateFlags& flags, int part, const metrics::State& state
   std::fflush(stdout);
 }
 
-// Those of its parts that are not there. A signal ends it at once: what it has not finished has no
-// name yet.
+// Makes those parts of this worker that are not done. A signal ends it at once: an unfinished part
+// has no name yet.
 absl::Status MakeParts(const EvaluateFlags& flags, const score::PartPlan& plan,
                        const std::string& folder, TrainedModel& model) {
   train::EvalSpec eval = MakeEvalSpec(flags, model);
@@ -217,18 +217,18 @@ absl::StatusOr<train::EvalResult> MergeParts(const EvaluateFlags& flags,
   return model.estimator->MergeEvaluation(MakeEvalSpec(flags, model), next, progress);
 }
 
-// A task of a job for each worker, then what all have found. When that is written the parts go: the
-// same command evaluates anew then.
+// Runs a job with a task for each worker, then merges what all have found. When the result is
+// written, the parts are removed: the same command then evaluates anew.
 absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& arguments) {
   const SystemClock clock;
   train::Progress progress(train::ProgressStyle::kNone, STDERR_FILENO, clock);
   const auto files = files::OpenFileSystems();
-  // What is wrong with the model or the flags is said once, and before anything starts.
+  // Errors of the model or the flags are reported once, before anything starts.
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
                           score::LoadModelDir(*files, flags.trained.run.model_dir));
   RefuseUnlessOk(CheckMetrics(flags, spec));
   MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, /*fall_back=*/true, &flags.trained));
-  std::string leased;  // until the last worker that was started again has read it
+  std::string leased;  // held until the last worker that was started again has read it
   const auto lease = LeaseOn(*files, flags.trained, &leased);
   MUSTER_ASSIGN_OR_RETURN(const score::PartPlan wanted, MakePlan(flags, leased, *files));
   const std::string folder = GetFolder(flags, wanted);
@@ -256,7 +256,7 @@ absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& argum
   return files->RemoveAll(folder);
 }
 
-// As many rows a batch as the model was trained with, where its value depends on that.
+// Chooses the batch size of the training if the value of an evaluation depends on it.
 void ChooseBatchSize(EvaluateFlags* flags) {
   if (flags->data.batch_size > 0) return;
   const auto files = files::OpenFileSystems();
@@ -281,7 +281,7 @@ void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments) {
   verb->footer(
       "Examples:\n"
       "  muster evaluate model --data 'data/test/part-*'\n"
-      "By processes that may die; the same command continues where all were killed:\n"
+      "With several processes, which may die; if all are killed, the same command continues:\n"
       "  muster evaluate model --data 'data/test/part-*' --workers 2");
   AddTrainedModelFlags(*verb, &flags->trained);
   AddDataFlags(*verb, "--data",
@@ -301,7 +301,7 @@ void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments) {
   AddHookCallFlags(*verb, &flags->calls);
   AddOutputFlags(*verb, &flags->output);
   AddPartFlags(*verb,
-               "Processes that evaluate, each its parts of the data: a job of this machine "
+               "Processes that evaluate, each some parts of the data: a job on this machine "
                "(docs/distributed.md)",
                &flags->parts);
   Group(*verb, kData, {"--data", "--batch-size"});

@@ -115,7 +115,7 @@ void AddExplain(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("explain", "Show which inputs a trained model relies on");
   verb->footer(
       "The values of one input are exchanged among the rows, and the metric is measured again: "
-      "what it loses is what the model takes from that input (permutation importance, "
+      "what it loses shows how much the model uses that input (permutation importance, "
       "docs/metrics.md). Each line has the mean and the deviation of the repeats. Use data that "
       "the model was not trained on; they are kept in memory.\n"
       "Examples:\n"
@@ -127,10 +127,11 @@ void AddExplain(CLI::App& app) {
                "Labelled CSV, TFRecord or JSON lines: files, globs, or - for batches of a program",
                &flags->data, "");
   AddFormatFlags(*verb, &flags->data.format);
-  verb->add_option("--metric", flags->importance.metric,
-                   "One that evaluate prints; less is better if its name has 'loss' or 'error' in "
-                   "it, else more; NAME:lower and NAME:higher say so (default: auc, accuracy, "
-                   "mean_squared_error or loss, by the model)")
+  verb->add_option(
+          "--metric", flags->importance.metric,
+          "One that evaluate prints; lower is better if its name has 'loss' or 'error' in "
+          "it, else higher; NAME:lower and NAME:higher override this (default: auc, accuracy, "
+          "mean_squared_error or loss, by the model)")
       ->type_name("NAME");
   verb->add_option("--repeats", flags->importance.repeats, "Exchanges of each input")
       ->check(CLI::Range(1, 10000))
@@ -138,7 +139,8 @@ void AddExplain(CLI::App& app) {
   verb->add_option("--rows", flags->importance.max_rows, "The first N rows (default: all)")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
-  verb->add_option("--seed", flags->importance.seed, "Of the exchanges")->capture_default_str();
+  verb->add_option("--seed", flags->importance.seed, "Seed of the exchanges")
+      ->capture_default_str();
   AddThreadsFlag(*verb, &flags->trained.run);
   AddTensorFlowFlag(*verb, &flags->trained.run);
   AddOutputFlags(*verb, &flags->output);

@@ -28,7 +28,7 @@ struct InspectFlags {
   bool json = false;
 };
 
-// One tensor or variable, as a line or an object.
+// A line or an object about one tensor or variable.
 struct TensorLine {
   std::string name;
   std::string type;
@@ -47,7 +47,7 @@ void PrintTensors(const std::vector<TensorLine>& lines, bool json) {
     if (json) {
       const nlohmann::ordered_json object = {
           {"name", line.name}, {"type", line.type}, {"shape", line.shape}, {"bytes", line.bytes}};
-      // A checkpoint's names may be any bytes.
+      // The names in a checkpoint may be any bytes.
       std::printf("%s\n",
                   object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     } else {
@@ -58,7 +58,7 @@ void PrintTensors(const std::vector<TensorLine>& lines, bool json) {
   }
 }
 
-// Checks every checksum; all that are wrong are named.
+// Checks every checksum, and reports all that are wrong.
 absl::Status VerifyCheckpoint(const formats::BundleReader& bundle, const std::string& prefix,
                               bool json) {
   std::vector<std::string> broken;

@@ -82,19 +82,19 @@ absl::StatusOr<Predicted> PredictInto(const PredictFlags& flags, TrainedModel& m
     train::Progress progress(MakeStyle(flags.output), STDERR_FILENO, model.clock);
     const auto write = [&](const train::InputBatch& batch, const engine::Predictions& predictions) {
       MUSTER_RETURN_IF_ERROR(writer->Write(batch.keys, predictions));
-      // Rows come before the next batch's calls.
+      // The rows must be written before the next batch's calls.
       return calls == nullptr ? absl::OkStatus() : writer->Flush();
     };
     MUSTER_ASSIGN_OR_RETURN(predicted.result, model.estimator->Predict(spec, write, progress));
     predicted.seconds = progress.seconds();
   }
-  // First: predictions that are there have theirs.
+  // Closed first: if there are predictions, there are also their rejects.
   if (rejects != nullptr) MUSTER_RETURN_IF_ERROR(rejects->Close());
   MUSTER_RETURN_IF_ERROR(writer->Close());
   return predicted;
 }
 
-// On stdout; on stderr where that has the predictions.
+// Prints to stdout, or to stderr if stdout has the predictions.
 void PrintPredicted(const PredictFlags& flags, const Predicted& predicted, const std::string& out) {
   const train::PredictResult& result = predicted.result;
   std::FILE* const stream = out == "-" ? stderr : stdout;
@@ -150,8 +150,8 @@ absl::StatusOr<score::PartPlan> MakePlan(const PredictFlags& flags, const std::s
                              {.patterns = options.patterns, .format = options.format});
 }
 
-// Those of its parts that are not there. A signal ends it at once: what it has not finished has no
-// name yet.
+// Makes those parts of this worker that are not done. A signal ends it at once: an unfinished part
+// has no name yet.
 absl::Status RunTask(PredictFlags flags) {
   const auto files = files::OpenFileSystems();
   MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, flags.trained.fall_back, &flags.trained));
@@ -177,11 +177,11 @@ absl::Status RunTask(PredictFlags flags) {
   return absl::OkStatus();
 }
 
-// A task of a job for each worker, and what is there when all have ended.
+// Runs a job with a task for each worker, and reports the parts that exist when all have ended.
 absl::Status RunParts(PredictFlags flags, const std::vector<std::string>& arguments) {
   const auto files = files::OpenFileSystems();
   MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, flags.trained.fall_back, &flags.trained));
-  std::string leased;  // until the last worker that was started again has read it
+  std::string leased;  // held until the last worker that was started again has read it
   const auto lease = LeaseOn(*files, flags.trained, &leased);
   MUSTER_ASSIGN_OR_RETURN(const score::PartPlan plan, MakePlan(flags, leased, *files));
   MUSTER_ASSIGN_OR_RETURN(const auto done, PartsDone(*files, flags.out, plan));
@@ -200,11 +200,12 @@ void AddPredict(CLI::App& app, const std::vector<std::string>& arguments) {
   const auto flags = std::make_shared<PredictFlags>();
   CLI::App* verb = app.add_subcommand("predict", "Score rows, keeping their keys");
   verb->footer(
-      "Labels are not needed. Rows come out in their order, with the spec's key or the number of\n"
+      "Labels are not needed. Rows are written in their order, with the spec's key or the number "
+      "of\n"
       "the record in all of the data, from 0; one that is left out keeps its number.\n"
       "Example:\n"
       "  muster predict model --data test.csv --out predictions.csv\n"
-      "In parts, by processes that may die; the same command makes what is missing:\n"
+      "In parts, with processes that may die; the same command makes the missing parts:\n"
       "  muster predict model --data 'data/test/part-*' --out predictions --workers 2");
   AddTrainedModelFlags(*verb, &flags->trained);
   AddFallBackFlag(*verb, &flags->trained);
@@ -228,7 +229,7 @@ void AddPredict(CLI::App& app, const std::vector<std::string>& arguments) {
   AddHookCallFlags(*verb, &flags->calls);
   AddOutputFlags(*verb, &flags->output);
   AddPartFlags(*verb,
-               "Processes that predict, each its parts of the data: a job of this machine "
+               "Processes that predict, each some parts of the data: a job on this machine "
                "(docs/distributed.md)",
                &flags->parts);
   Group(*verb, kData, {"--data", "--batch-size", "--out", "--format"});

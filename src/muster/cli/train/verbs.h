@@ -8,7 +8,7 @@
 
 namespace muster::cli {
 
-// `arguments`: everything after the verb, for the tasks of a job.
+// `arguments` are all words after the verb, for the tasks of a job.
 void AddTrain(CLI::App& app, const std::vector<std::string>& arguments);
 void AddWorker(CLI::App& app);
 void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments);

@@ -15,8 +15,8 @@ namespace {
 using Kind = ColumnProfile::Kind;
 using Counted = ColumnProfile::Counted;
 
-// The marks that people and programs write where there is no value: those that are marks in any
-// text, and those that could be words and count only where all other values are numbers or dates.
+// Marks that people and programs write in place of a missing value: first those that are marks in
+// any text, then those that could be words and count only if all other values are numbers or dates.
 constexpr std::array<std::string_view, 13> kTextMarks = {
     "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "\\N", "<NA>", "NaT", "None"};
 constexpr std::array<std::string_view, 13> kNumberMarks = {
@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 13> kNumberMarks = {
     "unknown", "Unknown", "inf", "-inf", "n.a.", "nil"};
 
 constexpr size_t kMaxOthers = 32;
-// A column of numbers may have this many different texts that are no known marks, in this small a
+// A column of numbers may have this many different texts that are no known marks, in at most this
 // share of its rows.
 constexpr size_t kMaxUnknownMarks = 2;
 constexpr uint64_t kOneMarkOf = 20;
@@ -37,8 +37,8 @@ bool IsMark(std::string_view text) { return IsTextMark(text) || IsOneOf(kNumberM
 
 struct Number {
   double value = 0;
-  bool whole = false;   // an int of 64 bits; 3.0 is one, too
-  bool padded = false;  // 007
+  bool whole = false;   // a 64-bit int; 3.0 is one, too
+  bool padded = false;  // has leading zeros, such as 007
 };
 
 // Reads a number as formats/csv.h does.

@@ -1,5 +1,5 @@
-// ColumnProfiler: what the values of one column are, found without being told: numbers, dates or
-// text, which texts stand for no value, how many values are distinct.
+// ColumnProfiler: finds out what the values of one column are: numbers, dates or text, which texts
+// stand for a missing value, how many values are distinct.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace muster::data {
 
-// So many distinct values of a column are counted by value, and so many bytes of them; of more,
-// only that there are more is known. Bounds the memory of a column.
+// At most this many distinct values of a column, and this many bytes of them, are counted by value;
+// beyond that it is only known that there are more. Bounds the memory of a column.
 constexpr size_t kMaxProfiledValues = 50'000;
 constexpr size_t kMaxProfiledBytes = size_t{8} << 20;
 
@@ -29,29 +29,29 @@ struct ColumnProfile {
   using Counted = std::pair<std::string, uint64_t>;  // a value and how often it occurs
 
   std::string name;
-  formats::ValueType stored = formats::ValueType::kString;  // in the data: CSV stores text
+  formats::ValueType stored = formats::ValueType::kString;  // the type in the data; CSV stores text
   Kind kind = Kind::kNothing;
   uint64_t rows = 0;
-  uint64_t missing = 0;  // rows without a value; in lists only those that are empty
-  // Texts that stand for no value, such as "?"; `missing` includes their rows.
+  uint64_t missing = 0;  // rows without a value; in lists only empty ones
+  // Texts that stand for a missing value, such as "?"; `missing` includes their rows.
   std::vector<Counted> marks;
-  uint64_t values = 0;  // without marks
+  uint64_t values = 0;  // the number of values without marks
   uint64_t least_in_row = 0, most_in_row = 0;
   NumberSums numbers = {};     // kInt and kFloat; kDate: seconds since 1970 (formats/dates.h)
-  NumberSums logarithms = {};  // of 1 + x, where no number is negative
+  NumberSums logarithms = {};  // sums of log(1 + x), if no number is negative
   uint64_t distinct = 0;
-  bool more_distinct = false;        // than `distinct`
-  bool never_twice = false;          // no value was seen again; of those that were counted
+  bool more_distinct = false;        // there are more than `distinct`
+  bool never_twice = false;          // no value occurred twice, among those that were counted
   bool ascending = false;            // numbers: each is larger than the one before
   std::vector<Counted> words;        // distinct values as text, most frequent first; then by text
-  Unread unread = Unread::kNothing;  // kText: of nearly all values
-  std::string unread_value;          // the first of them, as an example
+  Unread unread = Unread::kNothing;  // kText: the form of nearly all values
+  std::string unread_value;          // the first value of that form, as an example
 
   bool is_list() const { return most_in_row > 1; }
   bool is_number() const { return kind == Kind::kInt || kind == Kind::kFloat; }
 };
 
-// "nothing", "int", "float", "date", "text".
+// Returns "nothing", "int", "float", "date" or "text".
 std::string_view KindName(ColumnProfile::Kind kind);
 
 // One owner thread.
@@ -59,7 +59,7 @@ class ColumnProfiler {
  public:
   ColumnProfiler(std::string name, formats::ValueType stored);
 
-  // A value as text, then EndRow after the values of each row.
+  // Add takes one value as text; EndRow must follow the values of each row.
   void Add(std::string_view value);
   void EndRow(uint64_t values_in_row);
   ColumnProfile Finish() const;
@@ -69,7 +69,7 @@ class ColumnProfiler {
   void AddUnread(std::string_view value);
   ColumnProfile::Unread FindUnread(uint64_t values) const;
   void AddNumber(double value);
-  // Whether the values are what `count` counts, but for marks, which are then *marks.
+  // Whether `count` counts all values except marks, which become *marks.
   bool IsAllBut(uint64_t count, std::vector<ColumnProfile::Counted>* marks) const;
   ColumnProfile::Kind FindKind(std::vector<ColumnProfile::Counted>* marks) const;
 
@@ -78,10 +78,11 @@ class ColumnProfiler {
   size_t bytes_ = 0;
   uint64_t values_ = 0;
   uint64_t ints_ = 0, floats_ = 0, dates_ = 0;
-  uint64_t padded_ = 0;  // ints with zeros in front, as codes have them
+  uint64_t padded_ = 0;  // ints with leading zeros, as codes have
   uint64_t comma_numbers_ = 0, month_or_days_ = 0;
-  std::string comma_number_, month_or_day_;              // the first of each
-  std::map<std::string, uint64_t, std::less<>> others_;  // neither number nor date; not all
+  std::string comma_number_, month_or_day_;  // the first of each
+  // values that are neither number nor date, up to a limit
+  std::map<std::string, uint64_t, std::less<>> others_;
   bool more_others_ = false;
   NumberSums numbers_, logarithms_, seconds_;
   bool negative_ = false;

@@ -32,8 +32,8 @@ bool IsNumber(std::string_view text) {
   return stop == text.data() + text.size() && error == std::errc();
 }
 
-// Reads the first rows, including the header. Rows with another number of cells are left to the
-// reader.
+// Reads the first rows, including the header. Rows with another number of cells are not reported
+// here, but by the reader.
 absl::StatusOr<Rows> ReadRows(io::FileSystem& files, const std::string& path,
                               formats::CsvOptions csv) {
   csv.header = false;
@@ -71,7 +71,7 @@ absl::Status FindCsvColumns(io::FileSystem& files, const std::string& path, cons
                             const std::string& wanted, FoundColumns* found) {
   formats::CsvOptions csv = rules.csv;
   MUSTER_ASSIGN_OR_RETURN(Rows rows, ReadRows(files, path, csv));
-  if (rows.empty()) return absl::InvalidArgumentError(StrCat(path, ": it has no rows"));
+  if (rows.empty()) return absl::InvalidArgumentError(StrCat(path, ": there are no rows"));
   formats::DataFormat& format = found->format;
   if (!format.trim && NeedsTrim(rows)) {
     format.trim = csv.trim = true;
@@ -103,7 +103,7 @@ absl::Status FindCsvColumns(io::FileSystem& files, const std::string& path, cons
   return absl::OkStatus();
 }
 
-// The fields of records and their types. Fields of two types are in `conflicts`.
+// The fields of records and their types. Fields that have two types are in `conflicts`.
 struct Fields {
   std::map<std::string, ValueType> types;
   std::set<std::string> conflicts;
@@ -122,7 +122,7 @@ struct Fields {
 
 void AddExample(std::string_view record, Fields* fields) {
   const auto features = formats::DescribeExample(record);
-  if (!features.ok()) return;  // the reader says where it is
+  if (!features.ok()) return;  // the reader reports where it is
   for (const formats::FeatureText& feature : *features) {
     if (feature.kind == "int64") fields->Add(feature.name, ValueType::kInt);
     if (feature.kind == "float") fields->Add(feature.name, ValueType::kFloat);
@@ -196,7 +196,7 @@ bool HasHeader(const Rows& rows, const std::string& wanted) {
     }
     const bool is_number = numbers > 0 && numbers * 2 >= values;
     any_numbers = any_numbers || is_number;
-    // "?" and "NA" also occur in a first row of data.
+    // Short texts do not count: "?" and "NA" also occur in a first row of data.
     text_over_numbers = text_over_numbers || (is_number && first[c].size() > 2);
     any_empty = any_empty || first[c].empty();
   }

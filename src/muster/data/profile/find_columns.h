@@ -1,4 +1,4 @@
-// What columns files have and how they must be read, found from their content.
+// Finds which columns files have and how they must be read, from their content.
 #pragma once
 
 #include <string>
@@ -17,13 +17,13 @@ constexpr std::string_view kFirstColumnName = "c1";
 
 struct FoundColumns {
   formats::FileFormat type = formats::FileFormat::kCsv;
-  // `given`, and what a reader cannot find itself: that there is no header (with the names c1, c2,
-  // ... of the cells) and that spaces around cells are to be left out.
+  // `given`, with what a reader cannot find itself: that there is no header (the cells are then
+  // named c1, c2, ...), and that spaces around cells must be removed.
   formats::DataFormat format = {};
-  // Every field is a list, so that a row without a value is recognised; of CSV all are strings.
-  // Of TFRecord and JSON lines the fields and their types are those of the first 1,000 records.
+  // Every field is a list, so that a row without a value can be recognised. The columns of CSV are
+  // strings; the fields and types of TFRecord and JSON lines are those of the first 1,000 records.
   formats::Schema schema = {};
-  // Fields of TFRecord and JSON lines that cannot be read: of two types, or nested.
+  // Fields of TFRecord and JSON lines that cannot be read, since they have two types or are nested.
   std::vector<std::string> left_out = {};
   std::string note = {};  // as SetRules::note
 };
@@ -35,12 +35,13 @@ absl::StatusOr<FoundColumns> FindColumns(io::FileSystem& files,
                                          const formats::DataFormat& given,
                                          const std::string& wanted);
 
-// For CSV: whether the first of `rows`, of which each has the same number of cells, names columns.
-// It does if it has `wanted`, or if it has no number and text where the other rows have numbers. In
-// a table of text it does if no cell is empty, occurs twice or is in its column again.
+// For CSV: whether the first of `rows`, which all have the same number of cells, names the columns.
+// It does if it has `wanted`, or if it has no number, and text where the other rows have numbers.
+// In a table of text only, it does if no cell is empty, occurs twice in the row or occurs again in
+// its column.
 bool HasHeader(const std::vector<std::vector<std::string>>& rows, const std::string& wanted);
 
-// For CSV: whether most cells that are not the first of their row begin with a space.
+// For CSV: whether most cells, except the first of each row, begin with a space.
 bool NeedsTrim(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace muster::data

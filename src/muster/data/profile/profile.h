@@ -1,5 +1,5 @@
-// A profile of data, made in one pass over files of which nothing need be known: what each column
-// holds and how the files must be read. `muster init` and `muster records stats` print it.
+// Profiles data in one pass over files about which nothing need be known: what each column holds,
+// and how the files must be read. `muster init` and `muster records stats` print it.
 #pragma once
 
 #include <functional>
@@ -15,11 +15,11 @@ namespace muster::data {
 
 struct ProfileSpec {
   std::vector<std::string> patterns;
-  formats::DataFormat format = {};  // what is known of it
-  std::string wanted = {};          // a column that is to be there; "": any
+  formats::DataFormat format = {};  // the settings that are known
+  std::string wanted = {};          // a column that must exist; "": any
   uint64_t max_bad_records = 0;
   std::function<void(const std::string& note)> note = {};  // as SourceSpec::note
-  // Called after each batch with the rows so far; an error ends the pass.
+  // Called after each batch with the number of rows so far; an error ends the pass.
   std::function<absl::Status(uint64_t rows)> progress = {};
 };
 
@@ -29,7 +29,7 @@ struct Profile {
   std::vector<ColumnProfile> columns = {};
   std::vector<std::string> left_out = {};  // as FoundColumns::left_out
   uint64_t rows = 0;
-  uint64_t bad_rows = 0;  // left out
+  uint64_t bad_rows = 0;  // rows that were left out
 
   const ColumnProfile* Find(const std::string& name) const;  // null if there is none
   std::vector<std::string> names() const;

@@ -29,7 +29,7 @@ class ProfileTest : public ::testing::Test {
     EXPECT_TRUE(profile.ok()) << profile.status();
     return profile.ok() ? *std::move(profile) : Profile();
   }
-  // The profile of a column with these values.
+  // Returns the profile of a column with these values.
   ColumnProfile Column(const std::vector<std::string>& values) {
     std::string text = "other,x\n";
     for (const std::string& value : values) text += StrCat("1,", value, "\n");
@@ -40,7 +40,7 @@ class ProfileTest : public ::testing::Test {
   std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
 };
 
-TEST_F(ProfileTest, Kinds) {
+TEST_F(ProfileTest, KindsAreFound) {
   EXPECT_EQ(Column({"1", "-2", "+3"}).kind, Kind::kInt);
   EXPECT_EQ(Column({"1", "2.5", "1e-3"}).kind, Kind::kFloat);
   EXPECT_EQ(Column({"2026-11-24", "2026-11-25 13:05"}).kind, Kind::kDate);
@@ -49,7 +49,7 @@ TEST_F(ProfileTest, Kinds) {
   EXPECT_EQ(Column({"", "?"}).kind, Kind::kNothing);
 }
 
-TEST_F(ProfileTest, ZerosInFrontAreACode) {
+TEST_F(ProfileTest, NumbersWithLeadingZerosAreText) {
   EXPECT_EQ(Column({"01234", "98765"}).kind, Kind::kText);
   EXPECT_EQ(Column({"0", "0.5"}).kind, Kind::kFloat);
 }
@@ -161,9 +161,10 @@ TEST_F(ProfileTest, HeadersAreFound) {
   EXPECT_FALSE(HasHeader({{"3", "clerk"}, {"4", "smith"}}, ""));
   EXPECT_TRUE(HasHeader({{"job", "town"}, {"clerk", "Rome"}, {"smith", "Bonn"}}, ""));
   EXPECT_FALSE(HasHeader({{"clerk", "Rome"}, {"smith", "Bonn"}, {"clerk", "Bonn"}}, ""));
-  EXPECT_TRUE(HasHeader({{"0", "1", "y"}, {"3", "4", "no"}}, "y")) << "what is wanted is there";
+  EXPECT_TRUE(HasHeader({{"0", "1", "y"}, {"3", "4", "no"}}, "y"))
+      << "the wanted name is in the first row";
   EXPECT_FALSE(HasHeader({{"0", "1", "y"}, {"3", "4", "no"}}, "z"));
-  EXPECT_FALSE(HasHeader({{"?", "a"}, {"3", "b"}, {"?", "a"}}, "")) << "a mark is no name";
+  EXPECT_FALSE(HasHeader({{"?", "a"}, {"3", "b"}, {"?", "a"}}, "")) << "a mark is not a name";
 }
 
 TEST_F(ProfileTest, TabsAreFound) {
@@ -171,7 +172,7 @@ TEST_F(ProfileTest, TabsAreFound) {
   EXPECT_THAT(profile.names(), ElementsAre("a", "b"));
 }
 
-TEST_F(ProfileTest, AColumnThatIsThereTwiceIsLeftOut) {
+TEST_F(ProfileTest, AColumnThatOccursTwiceIsLeftOut) {
   const Profile profile = Read("age,b,age\n1,x,2\n");
   EXPECT_THAT(profile.names(), ElementsAre("b"));
   EXPECT_THAT(profile.left_out, ElementsAre("age"));

@@ -16,7 +16,7 @@ class BinaryHead final : public HeadKind {
   std::string_view name() const override { return "binary"; }
 
   void Parse(const HeadOptions& options, HeadSpec* /*spec*/) const override {
-    if (options.given) options.node.Fail("binary has no options: say 'head: binary'");
+    if (options.given) options.node.Fail("binary has no options: write 'head: binary'");
   }
   void Print(const HeadSpec& /*spec*/, YAML::Emitter& /*out*/) const override {}
   bool has_options() const override { return false; }
@@ -53,7 +53,7 @@ class BinaryHead final : public HeadKind {
     FillClasses(ids, class_names, filler);
   }
 
-  // Class 1 when the logit is above 0: the argmax of [0, logit].
+  // Class 1 if the logit is above 0: the argmax of [0, logit].
   HeadOutputs AddNodes(const HeadSpec& /*spec*/, HeadNodes* nodes) const override {
     using formats::DataType;
     const std::string& logits = nodes->logits();

@@ -6,7 +6,7 @@
 
 namespace muster::engine {
 
-// Each is in the file of its name.
+// Each of these is defined in the file of its name.
 const HeadKind& GetBinaryHead();
 const HeadKind& GetInBatchSoftmaxHead();
 const HeadKind& GetMultiClassHead();

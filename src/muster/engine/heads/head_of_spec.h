@@ -1,5 +1,5 @@
-// What heads share: labels as the spec says, and a loss of each logit by itself. Internal to this
-// room.
+// Code that heads share: labels as the spec defines them, and losses of single logits. Internal to
+// this room.
 #pragma once
 
 #include <cmath>
@@ -41,7 +41,7 @@ inline LossAndSlope SigmoidCrossEntropy(float x, float label) {
   return {positive_part - x * label + std::log1p(e), sigmoid - label};
 }
 
-// The mean over a row of a loss of each logit and its label.
+// The mean over a row of the loss of each logit with its label.
 template <LossAndSlope (*kLoss)(float x, float label)>
 class MeanHead final : public HeadOfSpec {
  public:

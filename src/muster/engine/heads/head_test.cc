@@ -51,56 +51,59 @@ TEST(BinaryHeadTest, LabelsAreZeroOrOne) {
   }
 }
 
-// Loss and gradient of a head for one batch, the loss by the formula in double precision.
-struct Taken {
+// Loss and gradient of a head for one batch; the tests compute the expected loss by the formula in
+// double precision.
+struct LossResult {
   double loss = 0;
   std::vector<float> gradient;
 };
-Taken Take(const HeadSpec& spec, const std::vector<float>& logits, const std::vector<float>& labels,
-           const std::vector<float>& weights, float scale = 1) {
-  Taken taken;
-  taken.gradient.resize(logits.size());
+LossResult ComputeLoss(const HeadSpec& spec, const std::vector<float>& logits,
+                       const std::vector<float>& labels, const std::vector<float>& weights,
+                       float scale = 1) {
+  LossResult result;
+  result.gradient.resize(logits.size());
   const auto head = NewHead(spec);
   EXPECT_TRUE(head->CheckLabels(labels).ok());
-  head->Loss(logits, labels, weights, scale, &taken.loss, taken.gradient);
+  head->Loss(logits, labels, weights, scale, &result.loss, result.gradient);
   double again = 0;
   head->Loss(logits, labels, weights, scale, &again, {});
-  EXPECT_EQ(again, taken.loss);
-  return taken;
+  EXPECT_EQ(again, result.loss);
+  return result;
 }
 
 TEST(MultiClassHeadTest, LossAndGradient) {
-  const Taken taken = Take({.kind = "multi_class", .classes = 3}, {1, 2, 3, 300, -300, 0}, {2, 1},
-                           {0.5f, 2}, 0.25f);
+  const LossResult result = ComputeLoss({.kind = "multi_class", .classes = 3},
+                                        {1, 2, 3, 300, -300, 0}, {2, 1}, {0.5f, 2}, 0.25f);
   const double sum = std::exp(1) + std::exp(2) + std::exp(3);
-  EXPECT_NEAR(taken.loss, 0.5 * (std::log(sum) - 3) + 2 * 600, 1e-4);
-  EXPECT_NEAR(taken.gradient[0], 0.25 * 0.5 * std::exp(1) / sum, 1e-7);
-  EXPECT_NEAR(taken.gradient[2], 0.25 * 0.5 * (std::exp(3) / sum - 1), 1e-7);
-  EXPECT_NEAR(taken.gradient[3], 0.25 * 2, 1e-7);
-  EXPECT_NEAR(taken.gradient[4], -0.25 * 2, 1e-7);
+  EXPECT_NEAR(result.loss, 0.5 * (std::log(sum) - 3) + 2 * 600, 1e-4);
+  EXPECT_NEAR(result.gradient[0], 0.25 * 0.5 * std::exp(1) / sum, 1e-7);
+  EXPECT_NEAR(result.gradient[2], 0.25 * 0.5 * (std::exp(3) / sum - 1), 1e-7);
+  EXPECT_NEAR(result.gradient[3], 0.25 * 2, 1e-7);
+  EXPECT_NEAR(result.gradient[4], -0.25 * 2, 1e-7);
 }
 
 TEST(MultiLabelHeadTest, IsTheMeanOfBinaryLosses) {
   const std::vector<float> logits = {0.5f, -2, 4, 1, 0, -1}, labels = {1, 0, 0, 1, 1, 0};
-  const Taken taken = Take({.kind = "multi_label", .classes = 3}, logits, labels, {1, 3});
+  const LossResult result =
+      ComputeLoss({.kind = "multi_label", .classes = 3}, logits, labels, {1, 3});
   double expected = 0;
   for (size_t i = 0; i < 6; ++i) {
     const double x = logits[i], z = labels[i], weight = i < 3 ? 1 : 3;
     expected += weight / 3 * (std::max(x, 0.0) - x * z + std::log1p(std::exp(-std::fabs(x))));
-    EXPECT_NEAR(taken.gradient[i], weight / 3 * (1 / (1 + std::exp(-x)) - z), 1e-7);
+    EXPECT_NEAR(result.gradient[i], weight / 3 * (1 / (1 + std::exp(-x)) - z), 1e-7);
   }
-  EXPECT_NEAR(taken.loss, expected, 1e-5);
+  EXPECT_NEAR(result.loss, expected, 1e-5);
 }
 
 TEST(RegressionHeadTest, MeanSquared) {
-  const Taken taken = Take({.kind = "regression", .label_dimension = 2}, {1, 2, 3, 4},
-                           {0, 4, 3, 4.5f}, {2, 1}, 0.5f);
-  EXPECT_NEAR(taken.loss, 2 * (1 + 4) / 2.0 + 0.25 / 2, 1e-6);
-  EXPECT_NEAR(taken.gradient[0], 0.5 * 2 * 2 * 1 / 2, 1e-6);
-  EXPECT_NEAR(taken.gradient[3], 0.5 * 1 * 2 * -0.5 / 2, 1e-6);
+  const LossResult result = ComputeLoss({.kind = "regression", .label_dimension = 2}, {1, 2, 3, 4},
+                                        {0, 4, 3, 4.5f}, {2, 1}, 0.5f);
+  EXPECT_NEAR(result.loss, 2 * (1 + 4) / 2.0 + 0.25 / 2, 1e-6);
+  EXPECT_NEAR(result.gradient[0], 0.5 * 2 * 2 * 1 / 2, 1e-6);
+  EXPECT_NEAR(result.gradient[3], 0.5 * 1 * 2 * -0.5 / 2, 1e-6);
 }
 
-// SUM of tf.estimator's heads: over rows, and over a regression's label dimensions too.
+// tf.estimator's SUM reduction sums over rows, and for a regression over label dimensions too.
 TEST(HeadSpecTest, ALossIsAMeanOrASum) {
   EXPECT_EQ(HeadSpec().LossScale(4), 0.25);
   EXPECT_EQ(HeadSpec{.sums = true}.LossScale(4), 1);
@@ -114,11 +117,11 @@ TEST(HeadSpecTest, ALossIsAMeanOrASum) {
 
 TEST(RegressionHeadTest, PoissonHasStirlingsTermAboveOne) {
   const HeadSpec poisson{.kind = "regression", .loss = "poisson"};
-  const Taken taken = Take(poisson, {0.5f, -1, 2}, {0, 1, 7}, {});
+  const LossResult result = ComputeLoss(poisson, {0.5f, -1, 2}, {0, 1, 7}, {});
   const double stirling = 7 * std::log(7.0) - 7 + 0.5 * std::log(2 * M_PI * 7);
-  EXPECT_NEAR(taken.loss, std::exp(0.5) + std::exp(-1.0) + 1 + std::exp(2.0) - 2 * 7 + stirling,
+  EXPECT_NEAR(result.loss, std::exp(0.5) + std::exp(-1.0) + 1 + std::exp(2.0) - 2 * 7 + stirling,
               1e-5);
-  EXPECT_NEAR(taken.gradient[2], std::exp(2.0) - 7, 1e-5);
+  EXPECT_NEAR(result.gradient[2], std::exp(2.0) - 7, 1e-5);
 }
 
 TEST(RegressionHeadTest, LogNormalIsADensityWithMeanExpOfTheLogit) {
@@ -128,7 +131,7 @@ TEST(RegressionHeadTest, LogNormalIsADensityWithMeanExpOfTheLogit) {
   const double step = 1e-3;
   for (double log_z = -8; log_z < 10; log_z += step) {
     const auto z = static_cast<float>(std::exp(log_z));
-    const double density = std::exp(-Take(head, {logit}, {z}, {}).loss);
+    const double density = std::exp(-ComputeLoss(head, {logit}, {z}, {}).loss);
     mass += density * std::exp(log_z) * step;
     mean += density * std::exp(2 * log_z) * step;
   }
@@ -136,7 +139,7 @@ TEST(RegressionHeadTest, LogNormalIsADensityWithMeanExpOfTheLogit) {
   EXPECT_NEAR(mean, std::exp(0.75), 1e-2);
 }
 
-TEST(RegressionHeadTest, LabelsThatALossCannotLearnFrom) {
+TEST(RegressionHeadTest, LabelsThatALossCannotLearnFromAreRefused) {
   const auto message = [](const char* loss, float label) {
     const auto head = NewHead({.kind = "regression", .loss = loss});
     return std::string(head->CheckLabels(std::vector<float>{1, label}).message());
@@ -158,8 +161,8 @@ TEST(MultiClassHeadTest, LabelsAreClasses) {
   }
 }
 
-// Whatever the table holds.
-TEST(HeadKindTest, EachIsFoundByItsNameAndOthersAreRefused) {
+// For every head in the table.
+TEST(HeadKindTest, KindsAreFoundByNameAndOtherNamesAreRefused) {
   for (const HeadKind* const kind : HeadKinds()) {
     EXPECT_EQ(FindHeadKind(kind->name()), kind);
     HeadSpec spec{.kind = std::string(kind->name()), .classes = 3, .vector_size = 2};

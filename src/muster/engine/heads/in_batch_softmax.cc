@@ -1,7 +1,7 @@
 // head: in_batch_softmax. A row's logits are the vectors of its query and its item, `vector_size`
-// numbers each, and, if the loss is corrected, the probability that the row's item is in a batch.
-// A label is the reward of the pair, 0 or more: a pair of reward 0 teaches nothing itself, but its
-// item is one that the other queries of the batch are compared with.
+// numbers each, and, if the loss is corrected, the probability that the row's item is in a batch. A
+// label is the reward of the pair, 0 or more: a pair of reward 0 teaches nothing itself, but the
+// other queries of the batch are compared with its item.
 //
 // With q_i, v_j of the rows of a batch, temperature t and probabilities p_j, the loss of row i is
 //   r_i (log sum over j of exp(s_ij) - s_ii),   s_ij = <q_i, v_j> / t - log p_j
@@ -23,7 +23,7 @@ namespace muster::engine {
 namespace {
 
 constexpr float kLeastProbability = 1e-12f;
-constexpr int kBlock = 64;  // rows whose scores are computed at a time
+constexpr int kBlock = 64;  // the number of rows whose scores are computed at a time
 
 // The parts of a batch's logits.
 struct PairVectors {
@@ -35,8 +35,8 @@ struct PairVectors {
         item(logits.data() + size),
         probability(width > 2 * size ? logits.data() + int64_t{2} * size : nullptr) {}
 
-  // The scores of the queries of rows [begin, begin + n) with all items: n x rows, divided by the
-  // temperature and without the correction.
+  // Computes the scores of the queries of rows [begin, begin + n) with all items: n x rows, divided
+  // by the temperature, without the correction.
   void Scores(int begin, int n, float temperature, math::AlignedBuffer& workspace,
               float* scores) const {
     math::Gemm({.m = n,
@@ -56,7 +56,7 @@ struct PairVectors {
   int size, width, rows;
   const float* query;
   const float* item;
-  const float* probability;  // null: none
+  const float* probability;  // null: no correction
 };
 
 class InBatchSoftmaxLoss final : public HeadOfSpec {
@@ -85,17 +85,17 @@ class InBatchSoftmaxLoss final : public HeadOfSpec {
       for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
         const size_t row = static_cast<size_t>(begin) + i;
         const float reward = labels[row] * (weights.empty() ? 1 : weights[row]);
-        *loss_sum +=
-            LossOfRow({scores + i * rows, rows}, row, reward, scale / temperature_, corrections);
+        *loss_sum += ComputeRowLoss({scores + i * rows, rows}, row, reward, scale / temperature_,
+                                    corrections);
       }
       if (!gradient.empty()) AddGradient(pairs, begin, n, scores, workspace, gradient);
     }
   }
 
  private:
-  // Replaces the row's scores by the loss's slopes along <q, v>.
-  static double LossOfRow(std::span<float> scores, size_t own, float reward, float scale,
-                          const std::vector<float>& corrections) {
+  // Replaces the row's scores by the derivatives of the loss with respect to <q, v>.
+  static double ComputeRowLoss(std::span<float> scores, size_t own, float reward, float scale,
+                               const std::vector<float>& corrections) {
     float largest = -HUGE_VALF;
     for (size_t j = 0; j < scores.size(); ++j) {
       scores[j] -= corrections[j];
@@ -175,7 +175,7 @@ class InBatchSoftmaxHead final : public HeadKind {
   }
   std::string FindFault(const HeadSpec& /*spec*/, float label) const override {
     if (std::isfinite(label) && label >= 0) return "";
-    return "is no reward, which is 0 or more, 1 for a click";
+    return "is no reward: a reward is 0 or more, such as 1 for a click";
   }
 
   std::unique_ptr<Head> NewHead(const HeadSpec& spec) const override {

@@ -53,7 +53,7 @@ class MultiClassHead final : public HeadKind {
     out << YAML::Key << "classes" << YAML::Value << spec.classes;
   }
   absl::Status Validate(const HeadSpec& spec) const override {
-    return CheckHeadSize(spec, "classes", spec.classes, 3, " (for 2 classes say 'head: binary')");
+    return CheckHeadSize(spec, "classes", spec.classes, 3, " (for 2 classes write 'head: binary')");
   }
 
   int logits_dimension(const HeadSpec& spec) const override { return spec.classes; }

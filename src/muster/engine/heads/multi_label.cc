@@ -21,12 +21,12 @@ class MultiLabelHead final : public HeadKind {
     out << YAML::Key << "classes" << YAML::Value << spec.classes;
   }
   absl::Status Validate(const HeadSpec& spec) const override {
-    return CheckHeadSize(spec, "classes", spec.classes, 2, " (for one label say 'head: binary')");
+    return CheckHeadSize(spec, "classes", spec.classes, 2, " (for one label write 'head: binary')");
   }
 
   int logits_dimension(const HeadSpec& spec) const override { return spec.classes; }
   int class_count(const HeadSpec& spec) const override { return spec.classes; }
-  // Sets of classes are words or 'ids: true'; other labels are vectors.
+  // A set of classes is given as words or with 'ids: true'; any other label is a vector.
   features::LabelSpec::Form GetLabelForm(const HeadSpec& /*spec*/, const features::LabelSpec& label,
                                          bool /*is_list*/) const override {
     using Form = features::LabelSpec::Form;

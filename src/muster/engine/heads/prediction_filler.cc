@@ -7,7 +7,7 @@ namespace muster::engine {
 
 using formats::ValueType;
 
-constexpr size_t kMostTensors = 7;  // of a head
+constexpr size_t kMostTensors = 7;  // the most that a head gives
 
 PredictionFiller::PredictionFiller(Predictions* out) : out_(*out) {
   out_.tensors.reserve(kMostTensors);

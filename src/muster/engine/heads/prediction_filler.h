@@ -15,8 +15,8 @@ struct PredictionTensor {
   std::string name;
   formats::ValueType type = formats::ValueType::kFloat;
   int width = 1;                  // 0, without rows: any width
-  bool same_in_all_rows = false;  // then it holds one row
-  // Only the vector that `type` names is used.
+  bool same_in_all_rows = false;  // then it holds a single row
+  // Only the vector for `type` is used.
   std::vector<float> floats;
   std::vector<int64_t> ints;
   std::vector<std::string_view> strings;  // into the Predictor, or into the Forward
@@ -35,17 +35,17 @@ struct Predictions {
   const PredictionTensor* Find(std::string_view name) const;
 };
 
-// Gives *out's tensors one after another, so that their memory is used again; what was there of
-// another head goes. What it gave stays where it is while the filler lives.
+// Hands out the tensors of *out one after another, so that their memory is reused; tensors left
+// over from another head are removed. The references stay valid while the filler lives.
 class PredictionFiller {
  public:
-  // out->rows is set already.
+  // out->rows must already be set.
   explicit PredictionFiller(Predictions* out);
   ~PredictionFiller();
   PredictionFiller(const PredictionFiller&) = delete;
   PredictionFiller& operator=(const PredictionFiller&) = delete;
 
-  // rows x width values to write.
+  // Returns rows x width values to be written.
   std::vector<float>& Floats(std::string_view name, int width);
   std::vector<int64_t>& Ints(std::string_view name, int width, bool same_in_all_rows = false);
   std::vector<std::string_view>& Strings(std::string_view name, int width,
@@ -58,11 +58,12 @@ class PredictionFiller {
   size_t next_ = 0;
 };
 
-// "classes": the name of each row's class; "all_class_ids" and "all_classes": those of all classes.
+// Fills "classes" with the name of each row's class, "all_class_ids" and "all_classes" with those
+// of all classes.
 void FillClasses(std::span<const int64_t> ids, const std::vector<std::string>& class_names,
                  PredictionFiller* filler);
 
-// As the heads compute them.
+// The same function that the heads use.
 float Sigmoid(float logit);
 // probabilities[i] = exp(logits[i]) / sum over exp(logits), without overflow.
 void Softmax(std::span<const float> logits, std::span<float> probabilities);

@@ -54,8 +54,8 @@ struct RegressionLoss {
   std::string_view name;
   std::unique_ptr<Head> (*make)(const HeadSpec& spec);
   float (*inverse_link)(float logit);
-  std::string_view inverse_link_op;  // of TensorFlow
-  // What is wrong with a finite label; "" for nothing.
+  std::string_view inverse_link_op;  // the operation in a TensorFlow graph
+  // Describes what is wrong with a finite label; "" if nothing is.
   std::string_view (*fault)(float label);
 };
 
@@ -94,13 +94,13 @@ constexpr RegressionLoss kLosses[] = {
          }},
 };
 
-// Null if there is none of that name.
+// Returns null if there is no loss of that name.
 const RegressionLoss* FindLoss(std::string_view name) {
   const auto* const found = std::ranges::find(kLosses, name, &RegressionLoss::name);
   return found == std::end(kLosses) ? nullptr : found;
 }
 
-// "unknown loss 'poison' (did you mean 'poisson'?)"
+// Returns "unknown loss 'poison' (did you mean 'poisson'?)".
 std::string UnknownLoss(const std::string& name) {
   std::vector<std::string> known;
   for (const RegressionLoss& each : kLosses) known.emplace_back(each.name);
@@ -152,7 +152,7 @@ class RegressionHead final : public HeadKind {
   std::unique_ptr<Head> NewHead(const HeadSpec& spec) const override {
     return FindLoss(spec.loss)->make(spec);
   }
-  // A row has the sum over label dimensions then, and not their mean.
+  // The loss of a row is then the sum over its label dimensions, not their mean.
   double GetSumScale(const HeadSpec& spec) const override { return spec.label_dimension; }
 
   void Predict(const HeadSpec& spec, std::span<const float> logits,

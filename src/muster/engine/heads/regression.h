@@ -1,11 +1,12 @@
-// What a regression head's metrics need of it.
+// The part of a regression head that its metrics use.
 #pragma once
 
 #include <string_view>
 
 namespace muster::engine {
 
-// Gives the prediction for a logit; `loss` is one of a regression head's.
+// Returns the function that turns a logit into a prediction; `loss` is the name of a regression
+// loss.
 float (*GetInverseLink(std::string_view loss))(float logit);
 
 }  // namespace muster::engine

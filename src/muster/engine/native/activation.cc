@@ -1,4 +1,4 @@
-// Activations: in place for a dense layer's own, and as a layer.
+// Activations: in place on a dense layer's output, and as a layer.
 #include <cmath>
 #include <cstring>
 

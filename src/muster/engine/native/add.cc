@@ -1,4 +1,4 @@
-// Sum of two matrices.
+// Add: the sum of two matrices.
 #include "muster/engine/native/layer.h"
 
 namespace muster::engine::native {

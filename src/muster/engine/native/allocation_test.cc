@@ -1,4 +1,4 @@
-// Steps after the first take no memory from the heap.
+// Checks that steps after the first take no memory from the heap.
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -14,7 +14,7 @@ std::atomic<int64_t> allocations{0};
 
 }  // namespace
 
-// Out of line: inlined, g++ takes their malloc and free for a mismatch.
+// Not inlined, since g++ then warns that malloc and free do not match.
 __attribute__((noinline)) void* operator new(size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   void* const memory = std::malloc(size);

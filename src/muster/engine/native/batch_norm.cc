@@ -1,8 +1,8 @@
 // BatchNorm: y = gamma (x - mean) / sqrt(variance + epsilon) + beta over the rows of the batch.
 //
-// Keras's layer, not fused: training uses the batch's mean and population variance, over the rows
-// of all workers, of one where those are replicas, or of all replicas (shared_sums.h); inference
-// the moving ones.
+// As Keras's layer without fusing. Training uses the batch's mean and population variance: over the
+// rows of all workers, over those of one worker if workers are replicas, or over those of all
+// replicas (shared_sums.h). Inference uses the moving statistics.
 //   xhat = (x - mean) r, r = 1 / sqrt(variance + epsilon)
 //   dx = gamma r (dy - mean(dy) - xhat mean(dy xhat)); dgamma = sum dy xhat; dbeta = sum dy
 // Source: Ioffe, Szegedy, "Batch Normalization" (2015); over replicas as Keras's
@@ -78,8 +78,8 @@ class BatchNormLayer final : public Layer {
   void Emit(const Step&, GradientSink& sink) override {
     sink.Dense(variables_.gamma, ToFloats(dy_xhat_.Total()));
     sink.Dense(variables_.beta, ToFloats(dy_.Total()));
-    sink.Statistic(variables_.moving_mean, OfAll(mean_));
-    sink.Statistic(variables_.moving_variance, OfAll(variance_));
+    sink.Statistic(variables_.moving_mean, CombineWorkers(mean_));
+    sink.Statistic(variables_.moving_variance, CombineWorkers(variance_));
   }
 
  private:
@@ -90,7 +90,7 @@ class BatchNormLayer final : public Layer {
   math::MatrixView Rows(const Worker& worker) const {
     return {input_->value(worker.begin), input_->ld(), worker.rows(), input_->width};
   }
-  // After the statistics are taken.
+  // Called after the statistics were computed.
   math::Normalization Columns(const Step& step, const Worker& worker) const {
     const size_t at = static_cast<size_t>(worker.index) * static_cast<size_t>(input_->width);
     return {.mean = mean_.data() + at,
@@ -99,7 +99,7 @@ class BatchNormLayer final : public Layer {
             .beta = Weights(step, variables_.beta)};
   }
 
-  // Mean first, then the mean of squared differences.
+  // Computes the mean first, then the mean of squared differences.
   void ComputeStatistics(const Step& step, Worker& worker, std::span<float> mean,
                          std::span<float> variance) {
     math::AddColumns(Rows(worker), x_.Clear(worker).data());
@@ -119,8 +119,9 @@ class BatchNormLayer final : public Layer {
     return emitted_;
   }
 
-  // What the workers took: the same, or each its own, whose mean by rows this is.
-  std::span<const float> OfAll(std::span<const float> taken) {
+  // Returns what the workers computed. If each has its own statistics, returns their mean weighted
+  // by rows.
+  std::span<const float> CombineWorkers(std::span<const float> taken) {
     if (!x_.each_for_itself()) return taken.first(emitted_.size());
     const double rows = std::accumulate(rows_.begin(), rows_.end(), 0.0);
     for (size_t j = 0; j < emitted_.size(); ++j) {
@@ -136,7 +137,7 @@ class BatchNormLayer final : public Layer {
   double epsilon_;
   bool synchronized_;
   BatchNormVariables variables_;
-  // Of each worker.
+  // The number of rows of each worker.
   std::vector<double> rows_;
   std::vector<float> mean_, variance_, scale_;
   SharedSums x_, x_squares_, dy_, dy_xhat_;

@@ -1,4 +1,4 @@
-// BatchNorm over the rows of several replicas, and of threads that are replicas.
+// BatchNorm over the rows of several replicas, and of threads that count as replicas.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class BatchNormTest : public testing::Test {
  protected:
   const FeatureBatch batch_ = RandomBatch({.rows = 23, .dense_widths = {3}});
 
-  // Both at once; the first has `rows` of the batch.
+  // Runs a step on two replicas at once; the first one has `rows` rows of the batch.
   std::vector<absl::StatusOr<StepResult>> StepOfTwo(const std::vector<FeatureBatch>& parts,
                                                     int threads, std::vector<RecordingSink>* sinks,
                                                     SumsOfTwo& pair) {
@@ -62,7 +62,7 @@ class BatchNormTest : public testing::Test {
   std::vector<std::unique_ptr<Engine>> engines_;
 };
 
-TEST_F(BatchNormTest, AReplicaWithoutAFiniteLossHoldsNobodyUp) {
+TEST_F(BatchNormTest, AReplicaWithoutAFiniteLossBlocksNoOther) {
   std::vector<FeatureBatch> parts = {GetRows(batch_, 0, 10), GetRows(batch_, 10, 23)};
   parts[0].weights.assign(10, std::numeric_limits<float>::infinity());
   for (const int threads : {1, 2}) {
@@ -96,7 +96,7 @@ TEST_F(BatchNormTest, ThreadsThatAreReplicasNormalizeForThemselves) {
   RecordingSink got(*both);
   ASSERT_TRUE(both->Step(weights.views(), batch_, {}, got).ok());
 
-  const int rows = 11;  // of the first of two nearly equal runs
+  const int rows = 11;  // rows of the first of two runs of nearly equal length
   std::map<std::string, std::vector<double>, std::less<>> want;
   for (const auto& part : {GetRows(batch_, 0, rows), GetRows(batch_, rows, 23)}) {
     const auto alone = NewNet(false, {});

@@ -1,4 +1,4 @@
-// Large layers in bfloat16 beside the same in float.
+// Compares large layers in bfloat16 with the same layers in float.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -63,7 +63,7 @@ TEST_F(Bf16Test, GradientsAreNearThoseOfFloats) {
   }
 }
 
-TEST_F(Bf16Test, SameBytesForTheSameThreads) {
+TEST_F(Bf16Test, TheSameNumberOfThreadsGivesTheSameBits) {
   for (const int threads : {1, 3}) {
     std::vector<RecordingSink> sinks;
     const TestWeights weights(*NewDeep({}), 0.1);
@@ -76,8 +76,8 @@ TEST_F(Bf16Test, SameBytesForTheSameThreads) {
   }
 }
 
-// Workers read kernels that they packed together; a worker of few rows does not round.
-TEST_F(Bf16Test, LogitsOfSeveralThreadsAreThoseOfOne) {
+// Workers read kernels that they have packed together; a worker with few rows does not round.
+TEST_F(Bf16Test, SeveralThreadsGiveTheLogitsOfOne) {
   const auto one = NewDeep({.inference = Precision::kBfloat16});
   const TestWeights weights(*one, 0.1);
   const auto batch = Batch();
@@ -97,7 +97,7 @@ TEST_F(Bf16Test, LogitsOfSeveralThreadsAreThoseOfOne) {
   }
 }
 
-TEST_F(Bf16Test, InferenceIsInFloatsUnlessAsked) {
+TEST_F(Bf16Test, InferenceIsInFloatUnlessBf16IsSet) {
   const auto exact = NewDeep({}), trained = NewDeep({.training = Precision::kBfloat16});
   const auto asked = NewDeep({.inference = Precision::kBfloat16});
   const TestWeights weights(*exact, 0.1);

@@ -1,4 +1,5 @@
-// The elementwise end of a cross layer: y = x0 p + x, where p = W x + b is a dense layer's.
+// Cross: the elementwise end of a cross layer: y = x0 p + x, where p = W x + b is the output of a
+// dense layer.
 //   dp = dy x0     dx0 = dy p     dx = dy
 // Wang et al., "DCN V2: Improved Deep & Cross Network and Practical Lessons for Web-scale Learning
 // to Rank Systems", WWW 2021, equation 1.
@@ -37,7 +38,7 @@ class CrossLayer final : public Layer {
   }
 
  private:
-  // Both write the columns that need a gradient only.
+  // Both functions write only the columns that need a gradient.
   void AddProduct(const Tensor& x0, int row, const float* dy) const {
     if (!x0.needs_gradient()) return;
     const auto [first, n] = GetRange(x0);

@@ -9,22 +9,22 @@
 namespace muster::engine::native {
 namespace {
 
-constexpr int kLargeWidth = 128;  // of an output whose product pays for being cut
-constexpr int kPartUnit = 64;     // rows of dW: whole tiles of the kernels
+constexpr int kLargeWidth = 128;  // the output width from which it pays to cut the product
+constexpr int kPartUnit = 64;     // in rows of dW: whole tiles of the kernels
 
-// The kernel as all workers' products read it.
+// The kernel, packed for the products of all workers.
 class PackedKernel {
  public:
-  // For products of at least call.m rows; an empty call needs none.
+  // For products of at least call.m rows; an empty call means that nothing is packed.
   void Reserve(const math::GemmCall& call) {
     const size_t floats = math::PackedFloats(call);
     data_ = floats == 0 ? nullptr : memory_.Reserve(floats);
   }
-  // The worker's part.
+  // Packs the worker's part.
   void Pack(const math::GemmCall& call, const Worker& worker) {
     math::PackForGemm(call, worker.index, worker.count, data_);
   }
-  const float* data() const { return data_; }  // null: it is not packed
+  const float* data() const { return data_; }  // null if it is not packed
 
  private:
   float* data_ = nullptr;
@@ -48,7 +48,7 @@ class DenseLayer final : public Layer {
   void Reserve(const Step& step, int workers) override {
     const int rows = step.batch->rows;
     const bool packs = workers > 1;
-    const int fewest = rows / workers;  // of a worker
+    const int fewest = rows / workers;  // the fewest rows of a worker
     packed_output_.Reserve(packs ? OutputProduct(step, 0, fewest) : math::GemmCall());
     packed_input_.Reserve(packs && step.training && input_->needs_gradient()
                               ? InputProduct(step, 0, fewest)
@@ -119,8 +119,8 @@ class DenseLayer final : public Layer {
     int begin, end;
   };
 
-  // Whether each worker computes some rows of dW over all rows of the batch, and not all of dW over
-  // its own rows, which then has to be summed: that is worth it where dW is large beside the
+  // Whether each worker computes some rows of dW over all rows of the batch, instead of all of dW
+  // over its own rows, whose sum then must be taken. That pays if dW is large compared with the
   // output's gradient, which each worker then reads whole.
   bool TakesParts(int rows, int workers) const {
     return workers > 1 && output_->width >= kLargeWidth && input_->width >= kPartUnit * workers &&
@@ -157,7 +157,8 @@ class DenseLayer final : public Layer {
     return step.weights[static_cast<size_t>(kernel_)].data;
   }
 
-  // y = f(x W + b), but for an f other than relu.
+  // The product for y = f(x W + b), where f is relu or the identity; other functions are applied
+  // later.
   math::GemmCall OutputProduct(const Step& step, int begin, int rows) const {
     return {.m = rows,
             .n = output_->width,
@@ -174,7 +175,7 @@ class DenseLayer final : public Layer {
             .packed_b = packed_output_.data()};
   }
 
-  // dx = dy W', for the columns of the input that need it.
+  // The product for dx = dy W', for the columns of the input that need it.
   math::GemmCall InputProduct(const Step& step, int begin, int rows) const {
     const int first = input_->gradient_begin;
     return {.m = rows,
@@ -194,7 +195,7 @@ class DenseLayer final : public Layer {
             .packed_b = packed_input_.data()};
   }
 
-  // To what the worker has put together.
+  // Adds the regularisation to what the worker has computed.
   void AddRegularization(const Step& step, const Worker& worker) {
     const int64_t width = output_->width, n = input_->width * width;
     const Range part = GetPart(worker);
@@ -216,7 +217,7 @@ class DenseLayer final : public Layer {
   Activation activation_;
   double l1_, l2_;
   int kernel_, bias_;
-  bool in_parts_ = false;  // TakesParts
+  bool in_parts_ = false;  // the result of TakesParts
   PackedKernel packed_output_, packed_input_;
   GradientShares kernel_gradient_, bias_gradient_;
 };

@@ -1,7 +1,7 @@
 // Dropout: in training each element is 0 with probability `rate`, else x / (1 - rate).
 //
-// Element (row, column) of the batch has a number of its own in the stream of (seed, step, replica,
-// layer), so that the mask does not depend on how rows are dealt to workers.
+// Element (row, column) of the batch has its own number in the stream of (seed, step, replica,
+// layer), so that the mask does not depend on how rows are divided among workers.
 #include <cstring>
 
 #include "muster/base/random.h"

@@ -1,7 +1,9 @@
-// EmbeddingBag: for each row the table's rows of its ids, combined (TensorFlow's
-// safe_embedding_lookup_sparse) or, as steps of a sequence, pooled. With weights w of the ids
+// EmbeddingBag: for each row of the batch, the table's rows of its ids, combined (as TensorFlow's
+// safe_embedding_lookup_sparse) or, if they are the steps of a sequence, pooled. With weights w of
+// the ids
 //   sum: sum of w e    mean: that / sum of w    sqrtn: that / sqrt(sum of w^2)
-// where mean and sqrtn leave out ids whose weight is not above 0. Zeros for a row without ids.
+// where mean and sqrtn leave out ids whose weight is not above 0. The result is 0 for a row without
+// ids.
 #include <cmath>
 
 #include "muster/engine/native/layer.h"
@@ -21,8 +23,8 @@ struct Bag {
   Pooling pooling = Pooling::kNone;
   const Tensor* output = nullptr;
 
-  // What entry `i` of a row that ends at `end` is multiplied with, before the row's Scale(). For
-  // all but Pooling::kMax.
+  // Returns the factor of entry `i` of a row that ends at `end`, before the row's Scale(). For all
+  // poolings but kMax.
   float Weight(const IdList& list, size_t i, size_t end) const {
     if (list.ids[i] < 0) return 0;
     if (pooling == Pooling::kLast) return i + 1 == end ? 1 : 0;
@@ -96,8 +98,8 @@ class EmbeddingLayer final : public Layer {
 
   void Backward(const Step&, Worker&) override {}
 
-  // One worker sums the gradient of the whole table, over the rows of all: the order of the sums
-  // is that of the batch, bag by bag. Layers take turns.
+  // One worker sums the gradient of the whole table, over the rows of all workers: the order of the
+  // sums is that of the batch, bag by bag. The embedding layers are divided among the workers.
   void Reduce(const Step& step, Worker& worker) override {
     if (ordinal_ % worker.count != worker.index) return;
     distinct_ = FindDistinct(step, worker);
@@ -138,7 +140,7 @@ class EmbeddingLayer final : public Layer {
     return static_cast<size_t>(step.weights[static_cast<size_t>(variable_)].rows) * dimension_;
   }
 
-  // The gradient of every row: what the step's rows have, and the regularisation's.
+  // Computes the gradient of every row: the gradient of the step's rows, plus the regularisation.
   void AddRegularization(const Step& step) {
     const size_t n = TableSize(step);
     const float* const table = step.weights[static_cast<size_t>(variable_)].data;
@@ -155,12 +157,13 @@ class EmbeddingLayer final : public Layer {
     }
   }
 
-  // At most one id a row, whose row of the table is taken as it is.
+  // Whether each row has at most one id, whose row of the table is used unchanged.
   bool IsPlain(const IdList& list) const {
     return list.one_per_row() && list.weights.empty() && max_norm_ == 0;
   }
 
-  // The table's row, scaled down to the largest norm if there is one: in the worker's memory then.
+  // Returns the table's row. If it is longer than max_norm, returns a scaled-down copy in the
+  // worker's memory.
   const float* Row(const float* table, int32_t id, Worker& worker) const {
     if (id < 0) return zeros_.data();
     const float* const row = table + static_cast<size_t>(id) * dimension_;
@@ -214,7 +217,7 @@ class EmbeddingLayer final : public Layer {
     }
   }
 
-  // Steps that are equal share the gradient, as tf.reduce_max's do.
+  // Steps that tie for the largest value share the gradient, as in tf.reduce_max.
   void GiveToLargest(const float* table, const Bag& bag, const IdList& list, int row,
                      const int32_t* positions, Worker& worker) {
     const float* const largest = bag.output->value(row);
@@ -233,8 +236,8 @@ class EmbeddingLayer final : public Layer {
     }
   }
 
-  // From the gradient of rows as they were read to that of the rows x themselves:
-  // (g - x (x.g) / |x|^2) max_norm / |x| where |x| is above max_norm.
+  // Turns the gradient of rows as they were read into that of the stored rows x: (g - x (x.g) /
+  // |x|^2) max_norm / |x| where |x| is above max_norm.
   void ThroughClipping(const float* table) {
     for (size_t i = 0; i < distinct_->rows.size(); ++i) {
       const float* const row = table + static_cast<size_t>(distinct_->rows[i]) * dimension_;
@@ -248,7 +251,7 @@ class EmbeddingLayer final : public Layer {
     }
   }
 
-  // The positions of several bags follow on each other.
+  // The positions of several bags follow one another.
   const DistinctRows* FindDistinct(const Step& step, Worker& worker) {
     if (bags_.size() == 1) return &step.distinct[bags_.front().id_list];
     ids_.clear();
@@ -267,12 +270,12 @@ class EmbeddingLayer final : public Layer {
   std::vector<Bag> bags_;
   const DistinctRows* distinct_ = nullptr;
   float* gradient_ = nullptr;
-  float* of_all_rows_ = nullptr;  // where there is regularisation
+  float* of_all_rows_ = nullptr;  // set if there is regularisation
   math::AlignedBuffer memory_, all_memory_;
-  std::vector<int32_t> ids_;   // of all bags, when there are several
-  DistinctRows all_distinct_;  // of these
-  std::vector<float> zeros_;   // a step without an id
-  std::vector<float> shares_;  // of the steps that are largest
+  std::vector<int32_t> ids_;   // the ids of all bags, if there are several
+  DistinctRows all_distinct_;  // the distinct rows of ids_
+  std::vector<float> zeros_;   // the row of a step without an id
+  std::vector<float> shares_;  // the share of each largest step
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Bags of ids with weights, pooled as sequences, limited in norm and sharing a table.
+// Tests bags of ids with weights, pooled as sequences, limited in norm and sharing a table.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -26,7 +26,7 @@ std::unique_ptr<Engine> FinishedBags(GraphBuilder&& graph, Node node, int thread
   return *std::move(engine);
 }
 
-// Weights of every id, about one in five not above zero.
+// Gives each id a weight, about one in five of which is not above zero.
 void GiveWeights(features::FeatureBatch* batch) {
   RandomStream random(20261121, RandomPurpose::kSampleData, 3);
   for (IdList& list : batch->id_lists) {
@@ -45,7 +45,8 @@ constexpr Combiner kCombiners[] = {Combiner::kSum, Combiner::kMean, Combiner::kS
 constexpr Pooling kPoolings[] = {Pooling::kSum, Pooling::kMean, Pooling::kSqrtN, Pooling::kMax,
                                  Pooling::kLast};
 
-// The bag of one row, whose table is {1, 10}, {2, 20}, {3, 30} and at last {-6, 8}.
+// Computes the bag of one row, whose table is {1, 10}, {2, 20}, {3, 30} and, as the last row, {-6,
+// 8}.
 std::vector<float> ComputeBag(const IdList& list, EmbeddingOptions options) {
   GraphBuilder graph;
   options.name = "e";
@@ -72,12 +73,12 @@ std::vector<float> ComputeBag(const IdList& list, EmbeddingOptions options) {
 TEST(EmbeddingTest, WeightsAreTensorFlows) {
   const IdList list{.ids = {0, 2, -1, 1}, .offsets = {0, 4}, .weights = {2, 0.5, 7, -1}};
   EXPECT_THAT(ComputeBag(list, {.combiner = Combiner::kSum}), ElementsAre(1.5, 15));
-  // The weight below zero counts no more, the value without an id neither.
+  // An id with a weight below zero is not counted, nor is the value without an id.
   EXPECT_THAT(ComputeBag(list, {.combiner = Combiner::kMean}), ElementsAre(3.5F / 2.5F, 35 / 2.5F));
   const float root = 1 / std::sqrt(4.25F);
   EXPECT_THAT(ComputeBag(list, {.combiner = Combiner::kSqrtN}),
               ElementsAre(3.5F * root, 35 * root));
-  // Zeros where no weight is above zero.
+  // The result is 0 if no weight is above zero.
   const IdList none{.ids = {0, 1}, .offsets = {0, 2}, .weights = {0, -1}};
   EXPECT_THAT(ComputeBag(none, {.combiner = Combiner::kMean}), ElementsAre(0, 0));
   EXPECT_THAT(ComputeBag(none, {.combiner = Combiner::kSum}), ElementsAre(-2, -20));
@@ -89,7 +90,7 @@ TEST(EmbeddingTest, WeightsAreTensorFlows) {
 TEST(EmbeddingTest, PoolsStepsInOrder) {
   const IdList list{.ids = {2, -1, 3, 1}, .offsets = {0, 4}};
   EXPECT_THAT(ComputeBag(list, {.pooling = Pooling::kSum}), ElementsAre(-1, 58));
-  // A value without an id is a step of zeros.
+  // A value without an id counts as a step of zeros.
   EXPECT_THAT(ComputeBag(list, {.pooling = Pooling::kMean}), ElementsAre(-0.25, 14.5));
   EXPECT_THAT(ComputeBag(list, {.pooling = Pooling::kSqrtN}), ElementsAre(-0.5, 29));
   EXPECT_THAT(ComputeBag(list, {.pooling = Pooling::kMax}), ElementsAre(3, 30));
@@ -168,7 +169,8 @@ TEST(EmbeddingGradientTest, MaxNorm) {
   }
 }
 
-// One value a row, lists with weights, steps, the first list once more: all of one table.
+// One table for four features: one value per row, lists with weights, steps, and the first list
+// again.
 std::unique_ptr<Engine> NewShared(int threads, double max_norm = 0) {
   GraphBuilder graph;
   std::vector<EmbeddingOptions> bags = {Table("shared", 0), Table("shared", 1), Table("shared", 2),
@@ -220,7 +222,7 @@ TEST(EmbeddingTest, SharedTableGivesDistinctRowsOnce) {
   }
 }
 
-// As large as the hash table's side of DistinctRowsFinder begins.
+// The table has the size from which DistinctRowsFinder uses a hash table.
 TEST(EmbeddingTest, SharedLargeTable) {
   GraphBuilder graph;
   EmbeddingOptions table{.name = "e", .id_list = 0, .rows = (1 << 22) + 1, .dimension = 1};
@@ -238,7 +240,7 @@ TEST(EmbeddingTest, SharedLargeTable) {
   EXPECT_THAT(sink.rows["e"], ElementsAre(1 << 22, 3));
 }
 
-TEST(EmbeddingTest, RefusesBagsThatDiffer) {
+TEST(EmbeddingTest, RefusesBagsOfDifferentShapes) {
   GraphBuilder graph;
   EmbeddingOptions other = Table("e", 1);
   other.dimension = 4;

@@ -29,12 +29,12 @@ class NativeEngine final : public Engine {
   std::vector<Activations> activations() const override;
 
  private:
-  // An id list and, in this step, the smallest table that it indexes.
+  // An id list and the smallest table that it indexes in this step.
   struct ListUse {
     int list = 0;
-    int smallest = 0;  // a variable
+    int smallest = 0;  // index of a variable
     int64_t bound = 0;
-    bool distinct = false;  // its distinct rows are read
+    bool distinct = false;  // a layer reads its distinct rows
   };
 
   void FindSmallestTables(std::span<const VariableView> weights);
@@ -58,21 +58,22 @@ class NativeEngine final : public Engine {
   const EngineOptions options_;
   std::vector<TableUse> table_uses_;
   std::vector<ListUse> used_lists_;
-  std::vector<size_t> use_of_list_;  // the place in used_lists_
+  std::vector<size_t> use_of_list_;  // index in used_lists_
   ThreadCrew crew_;
   std::vector<Worker> workers_;
   std::vector<DistinctRows> distinct_;  // by id list
   native::Step step_;
-  // Of the last Step: its rows, and what watched nodes gave once a Predict has taken their memory.
+  // About the last Step: its rows, and the outputs of watched nodes if a Predict has taken their
+  // memory.
   int rows_ = 0;
   bool in_place_ = false;
   std::vector<std::vector<float>> kept_;
   double scale_ = 1;
   GradientSink* sink_ = nullptr;
-  std::vector<Layer*> layers_;  // the graph's
+  std::vector<Layer*> layers_;  // layers of the graph
   const FoldedGraph folded_;
-  std::vector<const float*> frozen_;    // where the weights lie that folded_ was made of
-  const std::vector<Layer*>* running_;  // layers_ or folded_.layers
+  std::vector<const float*> frozen_;    // the memory of the weights that folded_ was made from
+  const std::vector<Layer*>* running_;  // either layers_ or folded_.layers
   const std::function<void(int)> train_, predict_;
 };
 
@@ -193,7 +194,7 @@ void NativeEngine::ComputeLoss(Worker& worker, bool with_gradient) {
   if (batch.labels.empty()) return;
   int first = worker.begin, count = worker.rows();
   if (head_->couples_rows() && !step_.workers_are_replicas) {
-    // Worker 0 takes the batch when all have their logits.
+    // Worker 0 computes the loss of the batch when all workers have their logits.
     if (worker.count > 1) crew_.Barrier();
     if (worker.index != 0) return;
     first = 0;
@@ -235,7 +236,7 @@ void NativeEngine::Train(Worker& worker) {
   RunForward(worker);
   ComputeLoss(worker, true);
   crew_.Barrier();
-  // With other replicas it continues: they wait for its sums.
+  // If there are other replicas, this one continues: they wait for its sums.
   if (!std::isfinite(Result().loss) && step_.others == nullptr) return;
   FindDistinctRows(worker);
   Backward(worker);
@@ -249,7 +250,7 @@ void NativeEngine::Backward(Worker& worker) {
   }
   auto& layers = graph_.layers;
   if (worker.count == 1) {
-    // Each gradient is given while it is in the cache.
+    // Each gradient is handed to the sink while it is in the cache.
     for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
       (*layer)->Backward(step_, worker);
       (*layer)->Reduce(step_, worker);

@@ -1,4 +1,5 @@
-// A training step in memory: engine and optimizers on one thread, samples per second of CPU time.
+// Measures a training step in memory: engine and optimizers on one thread, samples per second of
+// CPU time.
 //
 // The model is the Adult-like wide & deep of bench/: 5 numeric columns and 9 embeddings of 8 into
 // 100-75-50-25 (Adagrad), 12 linear tables of 1000 rows (FTRL); "large" is 13 numeric columns and
@@ -56,7 +57,7 @@ std::unique_ptr<Engine> WideAndDeep(const ModelShape& shape, int threads) {
   return std::move(graph).Finish(x, NewBinaryHead(), {.threads = threads}).value();
 }
 
-// Weights and slots, updated as TensorFlow's DNNLinearCombinedClassifier does.
+// Holds weights and slots, which are updated as TensorFlow's DNNLinearCombinedClassifier does it.
 class Trainer final : public GradientSink {
  public:
   explicit Trainer(const Engine& engine) : specs_(engine.variables()) {
@@ -112,7 +113,7 @@ class Trainer final : public GradientSink {
   std::vector<Memory> memories_;
 };
 
-// Batches of 100,000 rows whose labels a logistic model draws, ids skewed to small ones.
+// Makes batches from 100,000 rows whose labels a logistic model draws; small ids are more frequent.
 std::vector<features::FeatureBatch> Batches(const ModelShape& shape, int batch_rows) {
   RandomStream random(7, RandomPurpose::kSampleData, 0);
   std::vector<float> truth(static_cast<size_t>(shape.categorical) * kTableRows);

@@ -13,7 +13,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeLinear(int threads) {
   return std::move(graph).Finish(logits, NewBinaryHead(), {.threads = threads});
 }
 
-// Bags of every combiner, two of them over one table; nothing but a row's own values counts.
+// A network with bags of every combiner, two of them over one table; only a row's own values matter
+// to its loss.
 absl::StatusOr<std::unique_ptr<Engine>> MakeDnn(int threads) {
   GraphBuilder graph;
   std::vector<Node> parts =
@@ -38,7 +39,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeDnn(int threads) {
                                  {.threads = threads});
 }
 
-// Prediction with frozen weights folds its tables into the dense layer.
+// A model that folds its tables into the dense layer when it predicts with frozen weights.
 absl::StatusOr<std::unique_ptr<Engine>> MakeFoldable(int threads) {
   GraphBuilder graph;
   const Node x =
@@ -62,7 +63,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeNormalized(int threads) {
                                  {.threads = threads});
 }
 
-// DeepFM with a cross network for a tower: every layer that multiplies what others give.
+// DeepFM whose tower is a cross network: all layers that multiply the outputs of others.
 absl::StatusOr<std::unique_ptr<Engine>> MakeInteractions(int threads) {
   GraphBuilder graph;
   const Node a = graph.EmbeddingBag({.name = "a", .id_list = 0, .rows = 9, .dimension = 4});
@@ -76,7 +77,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeInteractions(int threads) {
                                  NewBinaryHead(), {.threads = threads});
 }
 
-// The loss of a row depends on the others.
+// A model where the loss of a row depends on the other rows.
 absl::StatusOr<std::unique_ptr<Engine>> MakeTwoTower(int threads) {
   GraphBuilder graph;
   std::vector<Node> vectors;

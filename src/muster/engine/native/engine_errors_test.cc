@@ -1,4 +1,4 @@
-// What a step refuses, before any gradient is given.
+// Tests what a step refuses before any gradient is given.
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(NativeEngineErrorsTest, AnInfiniteLossComesWithoutAnyGradient) {
+TEST(NativeEngineErrorsTest, AnInfiniteLossGivesNoGradient) {
   class InfiniteHead final : public Head {
     int logits_dimension() const override { return 1; }
     absl::Status CheckLabels(std::span<const float>) const override { return absl::OkStatus(); }

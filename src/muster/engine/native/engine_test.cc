@@ -42,7 +42,7 @@ TEST(NativeEngineTest, ThreadsAgree) {
         }
       }
     }
-    // The same count of threads gives the same bytes.
+    // The same number of threads gives the same bytes.
     const auto again = engine->Step(weights.views(), batch, context, second);
     EXPECT_EQ(again->loss, result->loss);
     EXPECT_EQ(second.dense, first.dense);
@@ -50,8 +50,9 @@ TEST(NativeEngineTest, ThreadsAgree) {
   }
 }
 
-// Workers that compute parts of a large kernel's gradient, each over all rows, give the bytes of
-// one thread; from 4 workers on they are too many for its 200 rows and sum their own rows' shares.
+// Workers that compute parts of a large kernel's gradient, each over all rows, give the same bytes
+// as one thread; from 4 workers on the parts are too small for its 200 rows, and the shares of the
+// workers' own rows are summed.
 TEST(NativeEngineTest, PartsOfLargeKernels) {
   const auto build = [](int threads) {
     GraphBuilder graph;
@@ -105,8 +106,8 @@ TEST(NativeEngineTest, MoreThreadsThanRows) {
   }
 }
 
-// A head that sums gives a batch's rows times the mean's gradient, and of a part of a batch what
-// that part adds to the whole batch's sum.
+// A head that sums gives the mean's gradient times the number of rows; for a part of a batch it
+// gives what that part adds to the whole batch's sum.
 TEST(NativeEngineTest, AHeadMaySum) {
   const auto build = [](bool sums) {
     GraphBuilder graph;
@@ -128,7 +129,7 @@ TEST(NativeEngineTest, AHeadMaySum) {
   }
 }
 
-TEST(NativeEngineTest, EachVariableIsGivenOnceBackwards) {
+TEST(NativeEngineTest, EachVariablesGradientIsGivenOnceBackwards) {
   const auto engine = NewWideAndDeep(1);
   TestWeights weights(*engine);
   RecordingSink sink(*engine);
@@ -156,7 +157,8 @@ TEST(NativeEngineTest, DropoutKeepsTheMean) {
   batch.labels.assign(20000, 0);
   RecordingSink sink(*engine);
   ASSERT_TRUE(engine->Step(weights.views(), batch, {.seed = 9}, sink).ok());
-  // The kernel's gradient is half the mean of what is left of ones: 5 standard deviations.
+  // The kernel's gradient is half the mean of the ones that were kept; the tolerance is 5 standard
+  // deviations.
   EXPECT_NEAR(sink.dense["d/kernel"][0], 0.5, 0.5 * 5 * std::sqrt(0.25 / 0.75 / 20000));
 }
 
@@ -178,7 +180,7 @@ TEST(NativeEngineTest, BatchNormGivesMeanAndPopulationVariance) {
     EXPECT_THAT(sink.statistics["n/moving_mean"], ElementsAre(3, 1001));
     EXPECT_THAT(sink.statistics["n/moving_variance"], ElementsAre(3.5f, 3));
 
-    // Inference takes the moving ones.
+    // Inference uses the moving statistics.
     weights["n/gamma"] = {2, 0};
     weights["n/beta"] = {1, 0};
     weights["n/moving_mean"] = {10, 0};
@@ -248,7 +250,7 @@ TEST(NativeEngineTest, WatchedNodesCanBeSeenAfterAStep) {
     EXPECT_THAT(row(seen[1], 0), ElementsAre(43.5f));
     EXPECT_THAT(row(seen[1], 1), ElementsAre(76.5f));
 
-    // An evaluation between two steps is not what was trained on.
+    // An evaluation between two steps does not change the activations of the last step.
     features::FeatureBatch other = batch;
     other.rows = 3;
     other.dense = {{1, {0, 0, 0}}, {1, {0, 0, 0}}};

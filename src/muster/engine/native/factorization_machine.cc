@@ -57,7 +57,7 @@ class FactorizationMachineLayer final : public Layer {
   const std::vector<const Tensor*> fields_;
   const Tensor* output_;
   const int width_;
-  float* sums_ = nullptr;  // rows x width_, of the fields' vectors
+  float* sums_ = nullptr;  // rows x width_: the sums of the fields' vectors
   float* squares_ = nullptr;
   math::AlignedBuffer sum_memory_, square_memory_;
 };

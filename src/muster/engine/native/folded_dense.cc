@@ -10,17 +10,17 @@
 namespace muster::engine::native {
 namespace {
 
-// Products that pay: measured on tables of the census and of clicks.
+// Limits for folding to pay, measured on tables of the census and of clicks.
 constexpr int kLeastDimension = 4;
-constexpr int64_t kMostTableFloats = int64_t{128} << 10;  // of one table's products
-constexpr int64_t kMostFloats = int64_t{1} << 20;         // of all that a layer reads
+constexpr int64_t kMostTableFloats = int64_t{128} << 10;  // the most products of one table
+constexpr int64_t kMostFloats = int64_t{1} << 20;         // the most products of one dense layer
 
 constexpr int64_t kStrideUnit = 16;  // floats: a cache line
 
 struct FoldedBag {
   int variable = 0;
   size_t id_list = 0;
-  int column = 0;  // of the dense layer's input
+  int column = 0;  // the first column in the dense layer's input
   int dimension = 0;
 };
 
@@ -93,7 +93,7 @@ class FoldedDenseLayer final : public FoldedDense {
   void Backward(const Step&, Worker&) override {}
 
  private:
-  // (1 + rows) x stride_: of no id, zeros; of each row, its product.
+  // (1 + rows) x stride_: zeros for "no id", then the product of each row.
   struct Products {
     float* data = nullptr;
     math::AlignedBuffer memory;
@@ -117,7 +117,7 @@ class FoldedDenseLayer final : public FoldedDense {
                workspace_);
   }
 
-  // The bias (or zeros) and the rows of the kernel for left_, each at stride_.
+  // Copies the bias (or zeros) and the kernel's rows for left_, each with stride_.
   void CopyRestOfKernel(const float* kernel, const float* bias) {
     const size_t floats = (left_.size() + 1) * static_cast<size_t>(stride_);
     float* to = kernel_memory_.Reserve(floats);
@@ -137,13 +137,13 @@ class FoldedDenseLayer final : public FoldedDense {
   const int64_t stride_;
   std::vector<int32_t> left_;  // columns of the input that come from no table
   std::vector<Products> products_;
-  std::vector<math::RowTable> tables_;  // of this batch
+  std::vector<math::RowTable> tables_;  // for the current batch
   const float* bias_ = nullptr;
   const float* kernel_of_left_ = nullptr;
   math::AlignedBuffer kernel_memory_, workspace_;
 };
 
-// The bags that the dense layer alone reads, as long as their products stay small.
+// Makes the bags that only this dense layer reads, as long as their products stay small.
 std::vector<FoldedBag> MakeBags(const NativeGraph& graph, const NativeGraph::DenseLayerUse& dense) {
   std::vector<FoldedBag> bags;
   const Tensor& input = *dense.input;
@@ -155,7 +155,7 @@ std::vector<FoldedBag> MakeBags(const NativeGraph& graph, const NativeGraph::Den
       continue;
     }
     const VariableSpec& table = graph.variables[static_cast<size_t>(bag.variable)];
-    if (table.growth) continue;  // it is never there as a whole
+    if (table.growth) continue;  // such a table is never in memory as a whole
     const int64_t rows = table.shape[0];
     const int64_t floats = (1 + rows) * GetStride(dense.output->width);
     if (floats > kMostTableFloats || total + floats > kMostFloats) continue;
@@ -173,7 +173,8 @@ std::vector<FoldedBag> MakeBags(const NativeGraph& graph, const NativeGraph::Den
 FoldedGraph Fold(const NativeGraph& graph) {
   FoldedGraph folded;
   std::vector<Layer*> in_place(graph.layers.size());
-  std::vector<int> bags_left(graph.layers.size(), 0);  // of an embedding layer: not folded
+  // by embedding layer: the number of its bags that are not folded
+  std::vector<int> bags_left(graph.layers.size(), 0);
   for (size_t i = 0; i < in_place.size(); ++i) in_place[i] = graph.layers[i].get();
   for (const NativeGraph::BagUse& bag : graph.bag_uses) ++bags_left[bag.layer];
   for (const NativeGraph::DenseLayerUse& dense : graph.dense_layers) {

@@ -1,6 +1,6 @@
 // FoldedDense: the output of a dense layer over embeddings, for weights that do not change. The
-// product of each table row with its rows of the kernel is computed once, and a row of the batch is
-// then
+// product of each table row with its rows of the kernel is computed once; the output for a row of
+// the batch is then
 //   y = f(bias + sum over tables of (table W_table)[id] + x' W')
 // where x' are the input columns that come from no table. It needs tables whose rows are read
 // unchanged, with at most one id per row, and small enough that their products stay in the caches.
@@ -16,7 +16,7 @@
 
 namespace muster::engine::native {
 
-// A layer that runs in Predict only, in place of others.
+// A layer that runs only in Predict, in place of others.
 class FoldedDense : public Layer {
  public:
   // Computes the products anew. Called on the thread that owns the engine.

@@ -20,7 +20,8 @@ struct FoldableShape {
   Activation activation = Activation::kRelu;
 };
 
-// Embeddings before, between and after numbers, one of them shared, into two dense layers.
+// A model with embeddings before, between and after numbers, one of them shared by two dense
+// layers.
 std::unique_ptr<Engine> NewFoldable(const FoldableShape& shape) {
   GraphBuilder graph;
   const auto bag = [&](int list, const char* name, int dimension, double max_norm = 0) {
@@ -75,7 +76,7 @@ TEST(FoldedDenseTest, PredictsAsTheLayersDo) {
     ASSERT_TRUE(engine->Freeze(weights.views()).ok());
     const auto folded = ComputeLogits(*engine, weights, OneIdPerRow());
     ExpectNearLogits(folded, plain);
-    EXPECT_NE(folded, plain);  // sums in another order: they were folded
+    EXPECT_NE(folded, plain);  // the results differ since folded sums are taken in another order
   }
 }
 
@@ -93,7 +94,7 @@ TEST(FoldedDenseTest, ThreadsAndBatchesGiveTheSameBytes) {
   }
 }
 
-TEST(FoldedDenseTest, OtherWeightsAndStepsAreSeen) {
+TEST(FoldedDenseTest, ChangedWeightsAndStepsAreNoticed) {
   const auto engine = NewFoldable({});
   TestWeights weights(*engine), other(*engine, 0.3);
   const auto plain_of_other = ComputeLogits(*engine, other, OneIdPerRow());
@@ -107,7 +108,7 @@ TEST(FoldedDenseTest, OtherWeightsAndStepsAreSeen) {
   ExpectNearLogits(ComputeLogits(*engine, weights, OneIdPerRow()), plain_of_other);
 }
 
-TEST(FoldedDenseTest, ListsOfIdsGoThroughTheLayers) {
+TEST(FoldedDenseTest, ListsOfIdsAreNotFolded) {
   const auto engine = NewFoldable({});
   const TestWeights weights(*engine);
   features::FeatureBatch batch = OneIdPerRow();
@@ -122,7 +123,7 @@ TEST(FoldedDenseTest, ListsOfIdsGoThroughTheLayers) {
             ComputeLogits(*NewFoldable({}), weights, batch));
 }
 
-TEST(FoldedDenseTest, ATableWithALargestNormIsReadAsBefore) {
+TEST(FoldedDenseTest, ATableWithMaxNormIsReadAsWithoutFolding) {
   const auto engine = NewFoldable({.max_norm = 0.4});
   const TestWeights weights(*engine);
   const auto plain = ComputeLogits(*engine, weights, OneIdPerRow());

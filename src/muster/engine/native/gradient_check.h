@@ -1,4 +1,4 @@
-// For the tests of this layer: gradients against central differences of the loss.
+// Shared by the tests of this layer: compares gradients with central differences of the loss.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace muster::engine::native {
 
-// A relu that switches within the step spoils a difference: for such elements, which are few, two
-// step lengths disagree.
+// If a relu switches within a difference, the difference is wrong: for such elements, which are
+// few, two step lengths disagree.
 inline void CheckGradients(Engine& engine, const features::FeatureBatch& batch,
                            double scale = 0.5) {
   TestWeights weights(engine, scale);
@@ -48,7 +48,7 @@ inline void CheckGradients(Engine& engine, const features::FeatureBatch& batch,
           << spec.name << " element " << i;
       most = std::max(most, std::fabs(fine));
     }
-    EXPECT_GT(most, 2e-3) << spec.name << ": all its gradients are nearly 0, nothing was tested";
+    EXPECT_GT(most, 2e-3) << spec.name << ": all its gradients are nearly 0, so nothing was tested";
   }
   EXPECT_LE(skipped, checked / 10);
 }

@@ -1,130 +1,15 @@
 #include "muster/engine/native/graph.h"
 
 #include <algorithm>
-#include <bit>
-#include <deque>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
 
+#include "muster/engine/native/graph_state.h"
 #include "muster/engine/native/layer_name.h"
-#include "muster/engine/native/native_graph.h"
 #include "muster/math/gemm.h"
 
 namespace muster::engine::native {
-namespace {
-
-// False for a part of a Concat.
-bool OwnsStorage(const Tensor& tensor) { return tensor.width == tensor.storage->width; }
-
-// Rows begin on cache lines where that costs little.
-int64_t LeadingDimension(int64_t width) {
-  if (width >= 16) return (width + 15) / 16 * 16;
-  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(width)));
-}
-
-}  // namespace
-
-struct GraphBuilder::State {
-  // What the builder knows of a node beside its tensor.
-  struct NodeFacts {
-    Tensor* tensor = nullptr;
-    std::string made_by;  // for messages
-    bool used = false;
-    bool is_dense_relu = false;
-    bool read_by_dense = false;
-  };
-
-  NativeGraph graph;
-  std::deque<NodeFacts> nodes;
-  std::vector<std::string> errors;
-  absl::flat_hash_set<std::string> names;
-
-  void Fail(std::string message) { errors.push_back(std::move(message)); }
-
-  // The node as an input of `reader`, or null (and an error).
-  NodeFacts* Use(Node node, const std::string& reader) {
-    if (node < 0 || std::cmp_greater_equal(node, nodes.size())) {
-      // -1 came from a call that has failed already.
-      if (node != -1 || errors.empty()) Fail(StrCat(reader, ": there is no node ", node));
-      return nullptr;
-    }
-    nodes[static_cast<size_t>(node)].used = true;
-    return &nodes[static_cast<size_t>(node)];
-  }
-
-  NodeFacts* Read(Node node, const std::string& reader) {
-    State::NodeFacts* const facts = Use(node, reader);
-    if (facts != nullptr) ++facts->tensor->storage->readers;
-    return facts;
-  }
-
-  Tensor* NewTensor(int width, bool needs_gradient, std::string made_by) {
-    graph.storages.push_back(std::make_unique<Storage>());
-    Storage* const storage = graph.storages.back().get();
-    storage->width = width;
-    storage->ld = LeadingDimension(width);
-    graph.tensors.push_back(std::make_unique<Tensor>());
-    Tensor* const tensor = graph.tensors.back().get();
-    *tensor = {.storage = storage, .width = width, .gradient_end = needs_gradient ? width : 0};
-    nodes.push_back({.tensor = tensor, .made_by = std::move(made_by)});
-    return tensor;
-  }
-
-  // The last node, whose layer this is: infos[i] is the layer that gives node i.
-  Node LastNode(LayerInfo info) {
-    info.width = nodes.back().tensor->width;
-    graph.infos.push_back(std::move(info));
-    return static_cast<Node>(nodes.size()) - 1;
-  }
-
-  int NewVariable(const std::string& name, VariableKind kind, std::vector<int64_t> shape,
-                  Initializer initializer, int group, double momentum = 0) {
-    if (name.empty()) Fail("a variable has no name");
-    if (!names.insert(name).second) Fail(StrCat("the variable name ", name, " is given twice"));
-    graph.variables.push_back({.name = name,
-                               .kind = kind,
-                               .shape = std::move(shape),
-                               .initializer = initializer,
-                               .group = group,
-                               .momentum = momentum});
-    return static_cast<int>(graph.variables.size()) - 1;
-  }
-
-  int NewTable(const std::string& name, int64_t rows,
-               const std::optional<features::GrowthSpec>& growth, int dimension,
-               Initializer initializer, int group) {
-    if (growth ? rows != 0 : rows < 1 || rows > INT32_MAX) {
-      Fail(StrCat(name, ": ", rows, " rows; a table has 1 to ", INT32_MAX));
-    }
-    if (dimension < 1) Fail(StrCat(name, ": dimension ", dimension, " is less than 1"));
-    const int table =
-        NewVariable(name, VariableKind::kTable, {rows, dimension}, initializer, group);
-    graph.variables.back().growth = growth;
-    return table;
-  }
-
-  void UseTable(int variable, int id_list, bool distinct) {
-    if (id_list < 0) {
-      Fail(StrCat(graph.variables[static_cast<size_t>(variable)].name, ": id list ", id_list,
-                  " is negative"));
-    }
-    graph.table_uses.push_back({variable, id_list, distinct});
-  }
-
-  bool UseDense(int dense, int width, const std::string& reader) {
-    if (dense < 0 || width < 1) {
-      Fail(StrCat(reader, ": dense column ", dense, " of width ", width));
-      return false;
-    }
-    graph.dense_uses.push_back({dense, width});
-    return true;
-  }
-
-  void CheckFinish(Node logits, const Head* head, const EngineOptions& options);
-  void Arrange(Tensor* logits);
-};
 
 GraphBuilder::GraphBuilder() : state_(std::make_unique<State>()) {}
 GraphBuilder::~GraphBuilder() = default;
@@ -160,10 +45,10 @@ std::vector<Node> GraphBuilder::SharedEmbeddingBags(const std::vector<EmbeddingO
         bag.l2 != table.l2 || bag.group != table.group) {
       state_->Fail(StrCat(table.name, ": bags that share it give it different shapes"));
     }
-    // A table of several bags finds the distinct rows of them all.
+    // If a table has several bags, it finds the distinct rows of all of them itself.
     state_->UseTable(variable, bag.id_list, /*distinct=*/bags.size() == 1);
     outputs.push_back(state_->NewTensor(std::max(table.dimension, 1), true, table.name));
-    nodes.push_back(state_->LastNode(InfoOfBag(bag, variable)));
+    nodes.push_back(state_->LastNode(MakeBagInfo(bag, variable)));
     state_->graph.bag_uses.push_back(
         {layers.size(), variable, bag.id_list, outputs.back(), table.max_norm == 0});
   }
@@ -199,7 +84,7 @@ Node GraphBuilder::Concat(const std::vector<Node>& parts) {
       if (!whole->needs_gradient()) whole->gradient_begin = column + part->gradient_begin;
       whole->gradient_end = column + part->gradient_end;
     }
-    // Whatever lay in the part's storage, its own parts included, moves along.
+    // Everything that lay in the part's storage, its own parts included, moves to the new storage.
     Storage* const old = part->storage;
     whole->storage->readers += old->readers;
     for (const auto& tensor : state_->graph.tensors) {
@@ -420,41 +305,9 @@ Node GraphBuilder::Cross(Node x0, Node x, const CrossOptions& options) {
 }
 
 void GraphBuilder::Watch(Node node, const std::string& name) {
-  if (node < 0 || std::cmp_greater_equal(node, state_->nodes.size())) return;  // has failed already
+  // A node of -1 comes from a call that has already failed.
+  if (node < 0 || std::cmp_greater_equal(node, state_->nodes.size())) return;
   state_->graph.watched.push_back({name, state_->nodes[static_cast<size_t>(node)].tensor});
-}
-
-void GraphBuilder::State::CheckFinish(Node logits, const Head* head, const EngineOptions& options) {
-  if (head == nullptr) Fail("no head");
-  if (options.threads < 1) Fail(StrCat(options.threads, " threads"));
-  State::NodeFacts* const facts = Read(logits, "the logits");
-  if (facts != nullptr && head != nullptr) {
-    const Tensor& tensor = *facts->tensor;
-    if (tensor.width != head->logits_dimension()) {
-      Fail(StrCat("the logits have ", tensor.width, " columns, the head needs ",
-                  head->logits_dimension()));
-    }
-    if (tensor.storage->readers > 1 || !OwnsStorage(tensor)) {
-      Fail("the logits are an input of another layer");
-    }
-  }
-  for (const NodeFacts& node : nodes) {
-    if (!node.used) Fail(StrCat(node.made_by, " is not used"));
-  }
-}
-
-void GraphBuilder::State::Arrange(Tensor* logits) {
-  logits->storage->ld = logits->width;
-  graph.logits = logits;
-  for (const NodeFacts& node : nodes) {
-    Tensor& tensor = *node.tensor;
-    // A node that is a part of a Concat is not the one that its reader reads.
-    tensor.reader_masks = node.is_dense_relu && node.read_by_dense && tensor.storage->readers == 1;
-  }
-  std::erase_if(graph.storages, [this](const auto& storage) {
-    return std::none_of(graph.tensors.begin(), graph.tensors.end(),
-                        [&](const auto& tensor) { return tensor->storage == storage.get(); });
-  });
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> GraphBuilder::Finish(Node logits,
@@ -471,7 +324,7 @@ absl::StatusOr<std::unique_ptr<Engine>> GraphBuilder::Finish(Node logits,
   if (wants_bf16 && !math::SupportsBf16()) {
     return absl::FailedPreconditionError(StrCat(
         "precision bf16 needs a processor with AMX (amx_bf16) and Linux 5.16 or newer; this ",
-        "one offers ", math::ActiveKernels().name, " at most; say fp32 instead"));
+        "one offers ", math::ActiveKernels().name, " at most; use fp32 instead"));
   }
   state.Arrange(state.nodes[static_cast<size_t>(logits)].tensor);
   return NewNativeEngine(std::move(state.graph), std::move(head), options);

@@ -42,21 +42,22 @@ struct DenseOptions {
 
 struct EmbeddingOptions {
   std::string name = {};  // the variable [rows, dimension]
-  int id_list = 0;        // of FeatureBatch::id_lists
+  int id_list = 0;        // index in FeatureBatch::id_lists
   int64_t rows = 0;
-  std::optional<features::GrowthSpec> growth = std::nullopt;  // then 0 rows
+  // set: the table grows, and `rows` is 0
+  std::optional<features::GrowthSpec> growth = std::nullopt;
   int dimension = 0;
   features::Combiner combiner = features::Combiner::kMean;
-  // Unless kNone: each entry of a row's list is a step, an entry without an id is a step of zeros,
+  // If not kNone: each entry of a row's list is a step (an entry without an id a step of zeros),
   // and the steps are pooled; the combiner and the weights of ids are not used.
   features::Pooling pooling = features::Pooling::kNone;
-  double max_norm = 0;  // > 0: rows with a larger L2 norm are read scaled down to it; 0: no limit
+  double max_norm = 0;  // > 0: longer rows (L2 norm) are scaled down to it when read; 0: no limit
   // Adds l1 * sum|w| + l2 * sum w^2 over the whole table to the loss (Keras's
-  // embeddings_regularizer). Every row then has a gradient, which is given as Dense.
+  // embeddings_regularizer). Every row then has a gradient, and GradientSink::Dense gets it.
   double l1 = 0, l2 = 0;
   Initializer initializer{};
   int group = 0;
-  std::string layer = {};  // the folder of the layer's name; "": that of `name`
+  std::string layer = {};  // the folder of the layer's name; "": the folder of `name`
 };
 
 // The sum over tables of their rows' weights, each times the weight of its id, + bias + dense
@@ -66,18 +67,19 @@ struct LinearOptions {
     std::string name;  // the variable [rows, units]
     int id_list = 0;
     int64_t rows = 0;
-    std::optional<features::GrowthSpec> growth = std::nullopt;  // then 0 rows
+    // set: the table grows, and `rows` is 0
+    std::optional<features::GrowthSpec> growth = std::nullopt;
   };
   struct DenseWeights {
     std::string name;  // the variable [width, units]
-    int dense = 0;     // of FeatureBatch::dense
+    int dense = 0;     // index in FeatureBatch::dense
     int width = 1;
   };
   std::vector<Table> tables = {};  // combined by sum
   std::vector<DenseWeights> dense = {};
-  std::string bias_name = {};  // the variable [units]; "" for none
+  std::string bias_name = {};  // the variable [units]; "": no bias
   int group = 0;
-  std::string name = "linear/linear_model";  // of the layer
+  std::string name = "linear/linear_model";  // the layer's name
   int units = 1;
 };
 
@@ -94,7 +96,7 @@ struct BatchNormOptions {
 struct CrossOptions {
   std::string name;       // variables NAME/{kernel,bias}, or NAME/v/kernel and NAME/u/{kernel,bias}
   int rank = 0;           // 0: full
-  double l1 = 0, l2 = 0;  // of the kernels, as DenseOptions'
+  double l1 = 0, l2 = 0;  // regularisation of the kernels, as in DenseOptions
   int group = 0;
 };
 
@@ -118,11 +120,11 @@ class GraphBuilder {
   ~GraphBuilder();
   GraphBuilder(GraphBuilder&&) noexcept;
 
-  // Of FeatureBatch::dense; `name` is the layer's.
+  // Column `dense` of FeatureBatch::dense; `name` is the layer's name.
   Node DenseInput(int dense, int width, const std::string& name = "DenseInput");
   Node EmbeddingBag(const EmbeddingOptions& options);
-  // Several bags over one table: their options differ in id list, combiner, pooling and layer only.
-  // The table's gradient is the sum over all bags.
+  // Makes several bags over one table: their options may differ in id list, combiner, pooling and
+  // layer only. The table's gradient is the sum over all bags.
   std::vector<Node> SharedEmbeddingBags(const std::vector<EmbeddingOptions>& bags);
   Node Concat(const std::vector<Node>& parts);
   Node Dense(Node input, const DenseOptions& options);
@@ -132,19 +134,19 @@ class GraphBuilder {
   Node Activate(Node input, Activation activation);
   Node Add(Node a, Node b);
   Node L2Normalize(Node input);  // rows of length 1
-  // The sum over all pairs of fields of the inner products of their vectors: rows x 1. The fields
-  // are at least two, of one width. Rendle, "Factorization Machines" (2010).
+  // The sum over all pairs of fields of the inner products of their vectors: rows x 1. There are at
+  // least two fields, and all have one width. Rendle, "Factorization Machines" (2010).
   Node FactorizationMachine(const std::vector<Node>& fields,
                             const std::string& name = "FactorizationMachine");
-  // `x0` is the input of the whole network, `x` that of this layer (the first one's is x0).
+  // `x0` is the input of the whole network, `x` the input of this layer (x0 for the first one).
   // Wang et al., "DCN V2" (2021).
   Node Cross(Node x0, Node x, const CrossOptions& options);
-  // Engine::activations() then gives the output of `node` under this name.
+  // Lets Engine::activations() give the output of `node` under this name.
   void Watch(Node node, const std::string& name);
 
-  // Errors of composition (a node used twice where no gradient rule allows it, unequal widths, a
-  // variable name given twice, no units) are collected and returned here: INVALID_ARGUMENT.
-  // FAILED_PRECONDITION for a precision that this processor does not have.
+  // Returns the errors of all calls (a node used twice where no gradient rule allows it, unequal
+  // widths, a variable name given twice, no units) as one INVALID_ARGUMENT. FAILED_PRECONDITION for
+  // a precision that this processor does not have.
   absl::StatusOr<std::unique_ptr<Engine>> Finish(Node logits, std::unique_ptr<Head> head,
                                                  EngineOptions options = {}) &&;
 

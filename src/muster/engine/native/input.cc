@@ -1,4 +1,4 @@
-// A dense column of the batch as a node.
+// Input: a dense column of the batch as a node.
 #include <cstring>
 
 #include "muster/engine/native/layer.h"

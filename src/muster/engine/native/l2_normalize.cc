@@ -1,4 +1,5 @@
-// Rows of length 1: y = x / |x|, as tf.math.l2_normalize with its epsilon of 1e-12 for |x|^2.
+// L2Normalize: rows of length 1, y = x / |x|, as tf.math.l2_normalize with its epsilon of 1e-12 for
+// |x|^2.
 //   dx = (dy - <dy, y> y) / |x|; for a row below the epsilon dx = dy / sqrt(epsilon)
 #include <cmath>
 
@@ -26,7 +27,8 @@ class L2NormalizeLayer final : public Layer {
       const bool is_short = square < kLeastSquare;
       const float factor = 1 / std::sqrt(is_short ? kLeastSquare : square);
       for (int j = 0; j < input_->width; ++j) y[j] = x[j] * factor;
-      factors_[row] = is_short ? -factor : factor;  // a short row's gradient is that of a product
+      // negative marks a short row, whose gradient is that of a product
+      factors_[row] = is_short ? -factor : factor;
     }
   }
 
@@ -51,7 +53,7 @@ class L2NormalizeLayer final : public Layer {
 
   const Tensor* input_;
   const Tensor* output_;
-  float* factors_ = nullptr;  // of each row: 1 / |x|
+  float* factors_ = nullptr;  // by row: 1 / |x|
   math::AlignedBuffer memory_;
 };
 

@@ -1,11 +1,11 @@
 // Layer: one operation of a native graph, forward and backward, on a run of the batch's rows.
 //
-// A step runs on a crew of workers; each has its own rows [begin, end) of the same matrices. If the
-// crew has several workers, every layer first runs Pack. Forward runs for every layer in order,
-// then Backward in reverse order (it may leave each worker's share of a dense gradient). After all
-// workers have finished, Reduce runs (each worker makes a part of the gradient: the sum of the
-// shares, in the order of the workers, or from the rows of all workers), and at last Emit, on the
-// calling thread. A layer reads its variables in Pack, Forward, Backward and Reduce only.
+// A step runs on a crew of workers, each with its own rows [begin, end) of the same matrices. If
+// the crew has several workers, Pack runs first for every layer. Then Forward runs for every layer
+// in order, and Backward in reverse order (it may leave each worker's share of a dense gradient).
+// After all workers have finished, Reduce runs: each worker makes a part of the gradient, as the
+// sum of the shares in the order of the workers, or from the rows of all workers. At last Emit runs
+// on the calling thread. A layer reads its variables in Pack, Forward, Backward and Reduce only.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct Storage {
   float* gradients = nullptr;
   math::AlignedBuffer value_memory, gradient_memory;
 
-  // With several readers the gradient starts at zero and each adds to it; a single reader writes
-  // it.
+  // With several readers the gradient starts at zero and each reader adds to it; a single reader
+  // overwrites it.
   bool sums_gradients() const { return readers > 1; }
 };
 
@@ -45,8 +45,8 @@ struct Tensor {
   int width = 0;
   // Columns [gradient_begin, gradient_end) of this tensor need a gradient; empty: none.
   int gradient_begin = 0, gradient_end = 0;
-  // The values are max(x, 0) of a dense layer whose only reader, a dense layer too, gives the
-  // gradient of x directly.
+  // The values are max(x, 0) of a dense layer whose only reader is a dense layer too, which
+  // computes the gradient of x directly.
   bool reader_masks = false;
 
   bool needs_gradient() const { return gradient_begin < gradient_end; }
@@ -59,7 +59,7 @@ struct Tensor {
 class OtherReplicas {
  public:
   OtherReplicas(ReplicaSums& sums, double rows) : sums_(sums), rows_(rows) {}
-  // The number of rows of all replicas.
+  // The number of rows in all replicas together.
   double rows() const { return rows_; }
   // Called by worker 0. Does nothing after an error.
   void Add(std::span<double> values) {
@@ -81,15 +81,15 @@ struct Step {
   bool training = false;
   bool bf16 = false;                       // products of dense layers
   double regularization_share = 1;         // this engine's share of the whole batch
-  bool workers_are_replicas = false;       // each with its own BatchNorm statistics
-  OtherReplicas* others = nullptr;         // null: none
+  bool workers_are_replicas = false;       // each worker has its own BatchNorm statistics
+  OtherReplicas* others = nullptr;         // null: there are none
   std::span<const DistinctRows> distinct;  // by id list
 };
 
 // One member of the crew.
 struct Worker {
   int index = 0, count = 1;
-  int begin = 0, end = 0;  // its rows
+  int begin = 0, end = 0;  // the rows of this worker
   ThreadCrew* crew = nullptr;
   math::AlignedBuffer workspace;
   DistinctRowsFinder finder;
@@ -97,7 +97,7 @@ struct Worker {
   double regularization = 0;
 
   int rows() const { return end - begin; }
-  // The worker's part of n things.
+  // The worker's part [first_of(n), last_of(n)) of n things.
   int64_t first_of(int64_t n) const { return n * index / count; }
   int64_t last_of(int64_t n) const { return n * (index + 1) / count; }
 };
@@ -108,8 +108,8 @@ class Layer {
   // Called before a step, on the calling thread: reserves memory for its rows and this many
   // workers.
   virtual void Reserve(const Step& step, int workers);
-  // Prepares this worker's part of what all workers will read; used for bfloat16 with several
-  // workers, which wait for each other afterwards.
+  // Prepares this worker's part of what all workers will read. Used for bfloat16 with several
+  // workers, which afterwards wait for one another.
   virtual void Pack(const Step& step, Worker& worker);
   virtual void Forward(const Step& step, Worker& worker) = 0;
   virtual void Backward(const Step& step, Worker& worker) = 0;
@@ -117,7 +117,7 @@ class Layer {
   virtual void Emit(const Step& step, GradientSink& sink);
 };
 
-// A dense gradient as shares of the workers: after Reduce, worker 0's share is the sum.
+// A dense gradient as one share per worker: after Reduce, worker 0's share is the sum.
 class GradientShares {
  public:
   explicit GradientShares(int64_t elements) : elements_(elements) {}
@@ -134,7 +134,8 @@ class GradientShares {
   math::AlignedBuffer memory_;
 };
 
-// values[i] = f(values[i]); gradient *= f'(x) where values = f(x). Rows x width at `ld`.
+// Sets values[i] = f(values[i]), or multiplies the gradient by f'(x) where values = f(x). Rows x
+// width at `ld`.
 void ApplyActivation(Activation activation, float* values, int64_t ld, int rows, int width);
 void ApplyActivationGradient(Activation activation, const float* values, int64_t ld, int rows,
                              int width, float* gradient, int64_t gradient_ld);
@@ -158,17 +159,17 @@ struct BatchNormVariables {
 std::unique_ptr<Layer> NewBatchNormLayer(const Tensor* input, const Tensor* output,
                                          const BatchNormOptions& options,
                                          BatchNormVariables variables);
-// `ordinal` identifies the layer in its random stream.
+// `ordinal` selects the layer's random stream.
 std::unique_ptr<Layer> NewDropoutLayer(const Tensor* input, const Tensor* output, double rate,
                                        int ordinal);
 std::unique_ptr<Layer> NewActivationLayer(const Tensor* input, const Tensor* output,
                                           Activation activation);
 std::unique_ptr<Layer> NewAddLayer(const Tensor* a, const Tensor* b, const Tensor* output);
 std::unique_ptr<Layer> NewL2NormalizeLayer(const Tensor* input, const Tensor* output);
-// `fields` have one width, `output` has 1.
+// All `fields` have the same width, `output` has width 1.
 std::unique_ptr<Layer> NewFactorizationMachineLayer(std::vector<const Tensor*> fields,
                                                     const Tensor* output);
-// All four have one width; `x` may be `x0`.
+// All four tensors have the same width; `x` may be `x0`.
 std::unique_ptr<Layer> NewCrossLayer(const Tensor* x0, const Tensor* projected, const Tensor* x,
                                      const Tensor* output);
 

@@ -5,7 +5,7 @@
 namespace muster::engine::native {
 namespace {
 
-// "a/b" of "a/b/c"; "" of "c".
+// Returns "a/b" for "a/b/c", "" for "c".
 std::string GetFolder(const std::string& name) {
   const size_t slash = name.rfind('/');
   return slash == std::string::npos ? "" : name.substr(0, slash);
@@ -40,7 +40,7 @@ std::string NameAbove(const std::vector<LayerInfo>& infos, const std::vector<Nod
   return LayerName(folder, op);
 }
 
-LayerInfo InfoOfBag(const EmbeddingOptions& bag, int variable) {
+LayerInfo MakeBagInfo(const EmbeddingOptions& bag, int variable) {
   const bool pools = bag.pooling != features::Pooling::kNone;
   return {.name = bag.layer.empty() ? GetNameInFolder(bag.name, "EmbeddingBag")
                                     : LayerName(bag.layer, "EmbeddingBag"),

@@ -9,18 +9,18 @@
 
 namespace muster::engine::native {
 
-// "FOLDER/OP"; "OP" when `folder` is empty.
+// Returns "FOLDER/OP", or "OP" if `folder` is empty.
 std::string LayerName(const std::string& folder, const std::string& op);
-// `op` in the folder that contains `name`: "a/OP" for "a/table".
+// Puts `op` into the folder of `name`: "a/OP" for "a/table".
 std::string GetNameInFolder(const std::string& name, const std::string& op);
-// `op` in the folder of the layer that gives `node`, infos[node].
+// Puts `op` into the folder of the layer that gives `node`, infos[node].
 std::string NameBeside(const std::vector<LayerInfo>& infos, Node node, const std::string& op);
-// `op` in the deepest folder that contains all of `parts`, which is not empty.
+// Puts `op` into the deepest folder that contains all of `parts`, which is not empty.
 std::string NameAbove(const std::vector<LayerInfo>& infos, const std::vector<Node>& parts,
                       const std::string& op);
 
-// The LayerInfo that EmbeddingBag and SharedEmbeddingBags add; `variable` is the table.
-LayerInfo InfoOfBag(const EmbeddingOptions& bag, int variable);
+// Returns the LayerInfo that EmbeddingBag and SharedEmbeddingBags add; `variable` is the table.
+LayerInfo MakeBagInfo(const EmbeddingOptions& bag, int variable);
 
 std::string GetName(Activation activation);        // "relu"
 std::string GetName(features::Combiner combiner);  // "mean"

@@ -1,5 +1,5 @@
-// Linear: y = sum of the tables' rows of a row's ids, each times the weight of its id, + dense
-// columns * weights + bias.
+// Linear: y = sum over the ids of a row of the tables' rows, each times the weight of its id, +
+// dense columns * weights + bias.
 #include <algorithm>
 
 #include "muster/engine/native/layer.h"
@@ -26,7 +26,7 @@ class LinearLayer final : public Layer {
   }
 
   void Reserve(const Step& step, int workers) override {
-    // Sums are taken in a vector of their own; the output may be a column of a wider matrix.
+    // Sums are taken in a separate vector, since the output may be a column of a wider matrix.
     sums_ = sum_memory_.Reserve(static_cast<size_t>(step.batch->rows) * units_);
     if (!step.training) return;
     bias_gradient_.Reserve(workers);
@@ -95,7 +95,7 @@ class LinearLayer final : public Layer {
     }
   }
 
-  // Tables are dealt to the workers; each sums over the whole batch in its order.
+  // The tables are divided among the workers; each worker sums over the whole batch in its order.
   void Reduce(const Step& step, Worker& worker) override {
     for (size_t t = static_cast<size_t>(worker.index); t < options_.tables.size();
          t += static_cast<size_t>(worker.count)) {

@@ -14,7 +14,7 @@ struct NativeGraph {
   struct TableUse {
     int variable = 0;
     int id_list = 0;
-    bool distinct = true;  // it reads Step::distinct of the list
+    bool distinct = true;  // it reads the list's entry of Step::distinct
   };
   struct DenseUse {
     int dense = 0;
@@ -23,14 +23,14 @@ struct NativeGraph {
 
   // An embedding bag, and whether its rows are read unchanged (no largest norm).
   struct BagUse {
-    size_t layer = 0;  // in `layers`
+    size_t layer = 0;  // index in `layers`
     int variable = 0;
     int id_list = 0;
     const Tensor* output = nullptr;
     bool as_it_is = true;
   };
   struct DenseLayerUse {
-    size_t layer = 0;  // in `layers`
+    size_t layer = 0;  // index in `layers`
     const Tensor* input = nullptr;
     const Tensor* output = nullptr;
     Activation activation = Activation::kNone;
@@ -46,7 +46,7 @@ struct NativeGraph {
   std::vector<VariableSpec> variables;
   std::vector<std::unique_ptr<Storage>> storages;
   std::vector<std::unique_ptr<Tensor>> tensors;
-  std::vector<std::unique_ptr<Layer>> layers;  // a layer reads what earlier ones write
+  std::vector<std::unique_ptr<Layer>> layers;  // each layer reads only what earlier layers write
   std::vector<TableUse> table_uses;
   std::vector<DenseUse> dense_uses;
   std::vector<BagUse> bag_uses;

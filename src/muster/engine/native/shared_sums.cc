@@ -32,7 +32,7 @@ std::span<const double> SharedSums::Mean(const Step& step, const Worker& worker)
   double rows = worker.rows();
   if (scope_ == Scope::kCrew) {
     worker.crew->Barrier();
-    // Every worker for itself: quicker than to wait for one.
+    // Every worker computes the total itself: that is quicker than waiting for one.
     const std::span<double> total = GetPart(worker, totals_);
     AddShares(total);
     sum = total;

@@ -1,5 +1,4 @@
-// SharedSums: column sums to which all workers contribute, and whose mean over rows each of them
-// reads.
+// SharedSums: column sums to which all workers contribute; each worker reads their mean over rows.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +9,20 @@
 
 namespace muster::engine::native {
 
-// Sums are added up in the order of the workers, then of the replicas, so all get the same bits.
+// Sums are taken in the order of the workers, then of the replicas, so all get the same bits.
 class SharedSums {
  public:
-  // Called before a step. `synchronized`: sums over all replicas, if the step has others. Otherwise
-  // sums over the crew, or per worker if the workers are replicas.
+  // Called before a step. `synchronized`: sums are taken over all replicas, if there are others.
+  // Otherwise they are taken over the crew, or for each worker alone if the workers are replicas.
   void Reserve(const Step& step, bool synchronized, int workers, int width);
   bool each_for_itself() const { return scope_ == Scope::kWorker; }
 
-  // The worker's own share, set to 0.
+  // Returns the worker's own share, set to 0.
   std::span<double> Clear(const Worker& worker);
-  // The sum divided by the number of its rows; 0 for no rows. Waits for the workers and replicas
-  // that share the sum: each of them must call it.
+  // Returns the sum divided by its number of rows; 0 if there are no rows. Waits for the workers
+  // and replicas that share the sum: each of them must call it.
   std::span<const double> Mean(const Step& step, const Worker& worker);
-  // The sum over the crew, after the step.
+  // Returns the sum over the crew; called after the step.
   std::span<const double> Total();
 
  private:
@@ -36,7 +35,7 @@ class SharedSums {
 
   Scope scope_ = Scope::kCrew;
   size_t width_ = 0;
-  std::vector<double> shares_, totals_, means_;  // of each worker
+  std::vector<double> shares_, totals_, means_;  // one for each worker
 };
 
 }  // namespace muster::engine::native

@@ -1,4 +1,4 @@
-// For the tests of this layer: random batches, and the engines that several of them use.
+// Shared by the tests of this layer: random batches, and the engines that several tests use.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace muster::engine::native {
 struct BatchShape {
   int rows = 7;
   std::vector<int> dense_widths = {};
-  int one_per_row_lists = 0;  // first in id_lists
+  int one_per_row_lists = 0;  // these come first in id_lists
   int list_lists = 0;
   int table_rows = 5;
   bool weighted = false;
@@ -65,7 +65,7 @@ inline BatchShape WideAndDeepShape(int rows = 23) {
           .weighted = true};
 }
 
-// Every layer there is.
+// A model with every kind of layer.
 inline std::unique_ptr<Engine> NewWideAndDeep(int threads) {
   GraphBuilder graph;
   std::vector<Node> parts = {graph.DenseInput(0, 2), graph.DenseInput(1, 1)};
@@ -88,7 +88,7 @@ inline std::unique_ptr<Engine> NewWideAndDeep(int threads) {
       .value();
 }
 
-// One table t0 of 9 rows.
+// A linear model with one table, t0, of 9 rows.
 inline std::unique_ptr<Engine> NewLinear() {
   GraphBuilder graph;
   const Node logits = graph.Linear({.tables = {{"t0", 0, 9}}});

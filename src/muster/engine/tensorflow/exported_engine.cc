@@ -18,7 +18,7 @@ using host::TensorPlace;
 using Kind = KerasVariable::Kind;
 using Role = KerasPort::Role;
 
-// The numbers of the metrics' states that the step gives; none if it does not give all.
+// Returns the sizes of the metrics' states if the step gives all of them, else nothing.
 std::vector<size_t> GetStepMetrics(const KerasExport& model) {
   std::vector<size_t> sizes;
   for (const KerasMetric& metric : model.metrics) {
@@ -145,7 +145,7 @@ absl::StatusOr<ExportedEngine::Places> ExportedEngine::Run(const Function& funct
   return host_->Run(function.number, feeds_->Of(*function.signature));
 }
 
-// `results`: of the signature `ids`, where there is one.
+// `results` are those of the signature `ids`, if the export has it.
 absl::Status ExportedEngine::ReadLookup(size_t lookup, const FeatureBatch& batch, Places results,
                                         IdList* list) const {
   const KerasLookup& about = model_.lookups[lookup];
@@ -173,7 +173,7 @@ absl::Status ExportedEngine::ReadLookup(size_t lookup, const FeatureBatch& batch
   }
   const auto rows = static_cast<size_t>(batch.rows);
   const size_t count = list->ids.size();
-  // Ids that belong to no row are counted as the first row's.
+  // Ids that belong to no row count as ids of the first row.
   const bool by_row = !list->shape.empty() && std::cmp_equal(list->shape[0], rows);
   list->offsets.clear();
   if (by_row && count == rows) return absl::OkStatus();

@@ -1,6 +1,6 @@
-// The engine of an exported model: tensorflow_engine.h. Starting it, the batch with its ids, and
-// predictions are in exported_engine.cc, the step in exported_step.cc, and its part of the
-// optimizer in exported_updater.cc.
+// The implementation of tensorflow_engine.h. exported_engine.cc starts the host, makes the batch
+// with its ids, and predicts; exported_step.cc has the step, exported_updater.cc the part of the
+// optimizer.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
  public:
   ExportedEngine(io::FileSystem& files, KerasExport model, HostSpec spec, std::string tensorflow,
                  std::span<const int> groups);
-  // Starts the host, if none runs yet.
+  // Starts the host if none is running.
   absl::Status Begin();
 
   const HostProcess* host() const override { return host_.get(); }
@@ -65,7 +65,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   uint64_t GetType(const KerasPort& port) const;
   absl::Status Prepare(std::span<const VariableView> weights, const features::FeatureBatch& batch,
                        bool training);
-  // The batch itself if it has no images to decode.
+  // Returns the batch with its images decoded; the batch itself if it has no images.
   absl::StatusOr<const features::FeatureBatch*> Decoded(const features::FeatureBatch& batch);
   absl::Status Decode(size_t input, int rows, features::RawColumn* column);
   absl::Status ReadLookup(size_t lookup, const features::FeatureBatch& batch, Places results,
@@ -79,7 +79,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   absl::Status SumRows(Places results, const GradientSink& sink);
   void GiveGradients(Places results, GradientSink& sink);
   void GiveZeros(GradientSink& sink);
-  // Runs the function on the given values, in the order of its inputs.
+  // Runs the function on the given values, which are in the order of its inputs.
   struct Given {
     host::TensorPlace place;
     const void* from = nullptr;
@@ -92,7 +92,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   size_t GetSpec(int variable) const;
   absl::StatusOr<StepResult> StepWithoutRows(std::span<const VariableView> weights,
                                              const StepContext& context, GradientSink& sink);
-  // The result with that role; null when there is none.
+  // Returns the result with this role; null if there is none.
   const host::TensorPlace* Find(Places results, KerasPort::Role role, int index) const;
   std::span<const float> Floats(const host::TensorPlace& place) const {
     return {reinterpret_cast<const float*>(host_->segment().at(place.offset)),
@@ -104,7 +104,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   const HostSpec host_spec_;
   const std::string tensorflow_;
   std::unique_ptr<HostProcess> host_;
-  std::unique_ptr<Feeds> feeds_;  // into host_'s segment
+  std::unique_ptr<Feeds> feeds_;  // their memory is in host_'s segment
   std::vector<VariableSpec> specs_;
   std::vector<int> exported_;  // by spec: the variable's index in the export
   std::vector<TableUse> table_uses_;
@@ -116,7 +116,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   features::FeatureBatch decoded_;
   std::vector<float> zeros_;
   std::vector<UpdaterSlot> slots_;
-  host::SharedBlock update_block_;  // arguments of `apply` and `learning_rate`
+  host::SharedBlock update_block_;  // for the arguments of `apply` and `learning_rate`
 };
 
 }  // namespace muster::engine::tensorflow

@@ -79,7 +79,8 @@ absl::Status ExportedEngine::ReadMetrics(Places results, StepResult* result) con
     const TensorPlace& place = *Find(results, Role::kMetric, static_cast<int>(i));
     if (place.type != kFloatType || place.bytes != metric_sizes_[i] * sizeof(float)) {
       return absl::DataLossError(
-          StrCat("the step's state ", i, " of the metrics is not of its shape: export again"));
+          StrCat("the step's state ", i,
+                 " of the metrics does not have its shape: export the model again"));
     }
     const std::span<const float> state = Floats(place);
     result->metric_states.emplace_back(state.begin(), state.end());
@@ -87,7 +88,7 @@ absl::Status ExportedEngine::ReadMetrics(Places results, StepResult* result) con
   return absl::OkStatus();
 }
 
-// All are checked before the first one is given to the sink, so that an error leaves all weights
+// All gradients are checked before the sink gets the first one, so that an error leaves all weights
 // unchanged.
 absl::Status ExportedEngine::CheckGradients(Places results) const {
   for (size_t i = 0; i < specs_.size(); ++i) {
@@ -105,14 +106,14 @@ absl::Status ExportedEngine::CheckGradients(Places results) const {
     if (!fits) {
       return absl::DataLossError(StrCat("the step's ", state ? "new value" : "gradient", " of ",
                                         specs_[i].name,
-                                        " is not of its shape: export the model again"));
+                                        " does not have its shape: export the model again"));
     }
   }
   return absl::OkStatus();
 }
 
-// TensorFlow's product with relu makes 0 of NaN, so that a loss may be finite while gradients, and
-// soon all weights, are not.
+// A loss may be finite while gradients, and soon all weights, are not: TensorFlow's product with
+// relu turns NaN into 0.
 bool ExportedEngine::GradientsAreFinite(Places results) const {
   const auto& outputs = step_.signature->outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -40,7 +40,7 @@ absl::StatusOr<ExportedEngine::Places> ExportedEngine::RunOn(const Function& fun
 absl::StatusOr<float> ExportedEngine::LearningRate(int64_t step) {
   MUSTER_RETURN_IF_ERROR(Begin());
   const std::vector<Given> given(learning_rate_.signature->inputs.size(),
-                                 {PlaceOfTensor(formats::DataType::kInt64, {}), &step});
+                                 {MakePlace(formats::DataType::kInt64, {}), &step});
   absl::StatusOr<Places> results = RunOn(learning_rate_, given);
   if (!results.ok()) return Annotate(results.status(), StrCat("learning rate of step ", step));
   const auto& outputs = learning_rate_.signature->outputs;
@@ -59,25 +59,24 @@ absl::StatusOr<ExportedEngine::Given> ExportedEngine::GivenTo(
     const int64_t* step) const {
   const auto i = static_cast<size_t>(port.index);
   if (port.role == Role::kStep) {
-    return Given{PlaceOfTensor(formats::DataType::kInt64, {}), step};
+    return Given{MakePlace(formats::DataType::kInt64, {}), step};
   }
   if (port.role == Role::kSlot) {
-    return Given{PlaceOfTensor(slots_[i].type, slots_[i].shape), slots[i].data()};
+    return Given{MakePlace(slots_[i].type, slots_[i].shape), slots[i].data()};
   }
   const KerasVariable& variable = model_.variables[i];
   const size_t spec = GetSpec(port.index);
   if (port.role == Role::kVariable) {
-    return Given{PlaceOfTensor(variable.type, variable.shape), weights[spec].data};
+    return Given{MakePlace(variable.type, variable.shape), weights[spec].data};
   }
   const VariableGradient& gradient = gradients[spec];
   const auto rows = static_cast<int64_t>(gradient.rows.size());
   if (port.role == Role::kRows) {
-    return Given{PlaceOfTensor(formats::DataType::kInt32, std::span(&rows, 1)),
-                 gradient.rows.data()};
+    return Given{MakePlace(formats::DataType::kInt32, std::span(&rows, 1)), gradient.rows.data()};
   }
   std::vector<int64_t> shape = variable.shape;
   if (variable.kind == KerasVariable::Kind::kTable) shape[0] = rows;
-  const TensorPlace place = PlaceOfTensor(variable.type, shape);
+  const TensorPlace place = MakePlace(variable.type, shape);
   if (place.bytes == gradient.values.size_bytes()) return Given{place, gradient.values.data()};
   return absl::InvalidArgumentError(StrCat("the gradient of ", variable.name, " has ",
                                            gradient.values.size(), " values, not ",
@@ -96,7 +95,7 @@ absl::Status ExportedEngine::Apply(std::span<const VariableView> weights,
   for (size_t i = 0; i < specs_.size(); ++i) {
     if (specs_[i].kind == VariableKind::kTable && weights[i].rows != specs_[i].shape[0]) {
       return absl::InvalidArgumentError(
-          StrCat("the optimizer ", name(), " takes table ", specs_[i].name, " as a whole"));
+          StrCat("the optimizer ", name(), " needs table ", specs_[i].name, " as a whole"));
     }
   }
   std::vector<Given> given;
@@ -106,7 +105,7 @@ absl::Status ExportedEngine::Apply(std::span<const VariableView> weights,
   absl::StatusOr<Places> results = RunOn(apply_, given);
   const std::string what = StrCat("step ", step, ": the optimizer ", name());
   if (!results.ok()) return Annotate(results.status(), what);
-  // All are checked before the first one is taken.
+  // All values are checked before the first one is used.
   std::vector<std::pair<void*, const TensorPlace*>> taken;
   for (size_t k = 0; k < results->size(); ++k) {
     const KerasPort& port = apply_.signature->outputs[k];
@@ -116,11 +115,11 @@ absl::Status ExportedEngine::Apply(std::span<const VariableView> weights,
     if (!is_slot && port.role != Role::kNewVariable) continue;
     const auto type = is_slot ? slots_[i].type : model_.variables[i].type;
     const auto& shape = is_slot ? slots_[i].shape : model_.variables[i].shape;
-    const TensorPlace wanted = PlaceOfTensor(type, shape);
+    const TensorPlace wanted = MakePlace(type, shape);
     if (place.type != wanted.type || place.bytes != wanted.bytes) {
       return absl::DataLossError(StrCat(
           what, " gives a new value of ", is_slot ? slots_[i].name : model_.variables[i].name,
-          " that is not of its type and shape: export the model again"));
+          " that does not have its type and shape: export the model again"));
     }
     taken.emplace_back(
         is_slot ? static_cast<void*>(slots[i].data()) : weights[GetSpec(port.index)].data, &place);

@@ -74,33 +74,33 @@ TEST_F(UpdaterTest, ReplacesWeightsAndSlotsOfAnyType) {
   EXPECT_THAT(table_, ElementsAre(0, 1, 10, 11, 20, 21, 30, 31, 40, 41));
   EXPECT_THAT(mean_, ElementsAre(9, 9));
   EXPECT_THAT(count_, ElementsAre(12));
-  EXPECT_THAT(seen_, ElementsAre(3, 0, 3, 1)) << "rows of entries, which repeat";
+  EXPECT_THAT(seen_, ElementsAre(3, 0, 3, 1)) << "one row for each entry, so rows repeat";
 }
 
-TEST_F(UpdaterTest, AnErrorLeavesAllAsItWas) {
+TEST_F(UpdaterTest, AnErrorChangesNothing) {
   // Five rows do not fit a slot of four.
   rows_.push_back(2);
   entries_.resize(10);
   const absl::Status refused = Apply(12);
   EXPECT_EQ(refused.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(refused.message(), HasSubstr("step 12: the optimizer SGD gives a new value of "
-                                           "slot_001 that is not of its type and shape"));
+                                           "slot_001 that does not have its type and shape"));
   EXPECT_THAT(kernel_, ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(count_, ElementsAre(0));
 }
 
-TEST_F(UpdaterTest, WhatDoesNotFitIsRefused) {
+TEST_F(UpdaterTest, ArgumentsThatDoNotFitAreRefused) {
   kernel_gradient_.pop_back();
   EXPECT_THAT(Apply(1).message(), HasSubstr("the gradient of kernel has 3 values, not 4"));
   kernel_gradient_.push_back(8);
   table_rows_ = 4;
-  EXPECT_THAT(Apply(1).message(), HasSubstr("takes table table as a whole"));
+  EXPECT_THAT(Apply(1).message(), HasSubstr("needs table table as a whole"));
   table_rows_ = 5;
   seen_.pop_back();
   EXPECT_THAT(Apply(1).message(), HasSubstr("slots and gradients are not those of the model"));
 }
 
-TEST_F(UpdaterTest, AHostThatDiesIsReplacedAndAskedTheSame) {
+TEST_F(UpdaterTest, AHostThatDiesIsReplacedAndTheRequestRepeated) {
   engine_.reset();
   Open(FunctionGraph() + "fault kill 1 " + folder_.File("killed") + "\n");
   const absl::Status applied = Apply(12);
@@ -110,7 +110,7 @@ TEST_F(UpdaterTest, AHostThatDiesIsReplacedAndAskedTheSame) {
   EXPECT_THAT(count_, ElementsAre(12));
 }
 
-TEST(UpdaterOfARuleTest, IsNone) {
+TEST_F(UpdaterTest, AModelWithARuleHasNoUpdater) {
   const ModelFolder folder;
   folder.WriteGraph(TestGraph());
   folder.Write("model.json", TestManifest());

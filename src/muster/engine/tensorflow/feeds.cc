@@ -28,7 +28,7 @@ Feeds::Feeds(const KerasExport& model, host::SharedSegment& segment)
       tables_(model.variables.size()),
       first_id_(model.lookups.size()) {
   for (const KerasVariable& variable : model.variables) {
-    variables_.push_back(PlaceOfTensor(variable.type, variable.shape));
+    variables_.push_back(MakePlace(variable.type, variable.shape));
   }
   whole_ = variables_;
   denominator_.type = static_cast<uint64_t>(formats::DataType::kFloat);
@@ -57,7 +57,7 @@ absl::Status Feeds::ReadConstant(io::FileSystem& files) {
     if (found == bundle->tensors().end() || found->second.type != variable.type ||
         found->second.shape != variable.shape) {
       return absl::DataLossError(StrCat(model_.weights(), ": its ", variable.name,
-                                        " is not there or not what model.json says: export the "
+                                        " is missing or differs from model.json: export the "
                                         "model again"));
     }
     char* to = reinterpret_cast<char*>(segment_.at(variables_[i].offset));
@@ -133,8 +133,9 @@ absl::StatusOr<TensorPlace> Feeds::PlaceOfIds(size_t lookup, const IdList& ids) 
 
 absl::Status Feeds::FindRows(const FeatureBatch& batch, const std::vector<IdList>& ids) {
   if (ids.size() != model_.lookups.size()) {
-    return absl::InvalidArgumentError(StrCat("the batch has ", ids.size(), " id lists, the model ",
-                                             model_.lookups.size(), " lookups"));
+    return absl::InvalidArgumentError(StrCat("the batch has ", ids.size(),
+                                             " id lists, but the model ", model_.lookups.size(),
+                                             " lookups"));
   }
   for (Table& table : tables_) table.block.Clear();
   for (size_t k = 0; k < ids.size(); ++k) {
@@ -155,7 +156,7 @@ absl::Status Feeds::FindRows(const FeatureBatch& batch, const std::vector<IdList
 
 absl::Status Feeds::SetBatch(const FeatureBatch& batch, const std::vector<IdList>* ids) {
   if (ids != nullptr) MUSTER_RETURN_IF_ERROR(FindRows(batch, *ids));
-  // One place for all that comes with the batch.
+  // Everything that comes with the batch lies in one block.
   uint64_t total = 0;
   const auto lay = [&](TensorPlace* place) {
     place->offset = total;
@@ -250,8 +251,9 @@ absl::Status Feeds::SetMetricStates(std::span<const std::vector<float>> states) 
       total += Aligned(place.bytes);
       if (states_.size() <= states.size() && states[states_.size() - 1].size() == elements)
         continue;
-      return absl::InvalidArgumentError(StrCat("metric ", metric.name, ": its state has not the ",
-                                               elements, " numbers that the export gives it"));
+      return absl::InvalidArgumentError(StrCat("metric ", metric.name,
+                                               ": its state does not have the ", elements,
+                                               " numbers that the export gives it"));
     }
   }
   MUSTER_ASSIGN_OR_RETURN(const uint64_t begin, other_block_.Reserve(segment_, total));

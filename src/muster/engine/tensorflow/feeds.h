@@ -22,34 +22,33 @@ class Feeds {
  public:
   Feeds(const KerasExport& model, host::SharedSegment& segment);
 
-  // Reserves places for everything of fixed size, and writes the values that never change.
+  // Reserves memory for everything of fixed size, and writes the values that never change.
   absl::Status Begin(io::FileSystem& files);
 
-  // `variables`: for each of `weights` its variable's index in the export. No other variables are
-  // fed.
+  // `variables` has the export's index of the variable for each of `weights`. Other variables are
+  // not fed.
   void SetWeights(std::span<const int> variables, std::span<const VariableView> weights);
   void SetSeeds(const StepContext& context);
   void SetDenominator(double denominator);
-  // Writes the columns, with a batch's FeatureBatch::weights where the model has no column of
-  // weights and its step takes some; and for all lookups `ids`, renumbered into blocks of their
-  // tables, with the blocks. Without `ids`: the columns alone. INVALID_ARGUMENT for ids outside
-  // their tables.
+  // Writes the columns; if the model has no column of sample weights but its step takes weights,
+  // also FeatureBatch::weights. With `ids`, which are renumbered into blocks of their tables, also
+  // writes the ids of all lookups and the blocks. INVALID_ARGUMENT for ids outside their tables.
   absl::Status SetBatch(const features::FeatureBatch& batch,
                         const std::vector<features::IdList>* ids);
 
-  // The states of all metrics, in the export's order; each with its number of floats.
+  // Writes the states of all metrics, in the export's order; each has its number of floats.
   absl::Status SetMetricStates(std::span<const std::vector<float>> states);
-  // The tables that the signature reads whole. FAILED_PRECONDITION if only some rows of one are
-  // available.
+  // Writes the tables that the signature reads whole. FAILED_PRECONDITION if only some rows of one
+  // are available.
   absl::Status SetWholeTables(const KerasSignature& signature);
-  // The bytes of one image.
+  // Writes the bytes of one image.
   absl::Status SetBytes(std::span<const std::byte> bytes);
 
-  // INVALID_ARGUMENT for an id of the lookup that is not in [0, bound), in a batch of `rows` rows.
+  // INVALID_ARGUMENT if an id of the lookup is not in [0, bound), for a batch of `rows` rows.
   absl::Status CheckLookupIds(size_t lookup, const features::IdList& ids, int64_t bound,
                               int rows) const;
 
-  // The places of a signature's arguments.
+  // Returns the places of a signature's arguments.
   std::span<const host::TensorPlace> Of(const KerasSignature& signature);
 
   TableBlock& block(int variable) { return tables_[static_cast<size_t>(variable)].block; }
@@ -68,10 +67,10 @@ class Feeds {
   const KerasExport& model_;
   host::SharedSegment& segment_;
   host::SharedBlock batch_block_;
-  // columns_: as FeatureBatch::raw, with the weights last.
+  // columns_ are in the order of FeatureBatch::raw, with the weights last.
   std::vector<host::TensorPlace> variables_, columns_, ids_;
   host::TensorPlace denominator_;
-  host::SharedBlock other_block_;  // of states and bytes
+  host::SharedBlock other_block_;  // for states and images
   host::SharedBlock whole_block_;
   std::vector<host::TensorPlace> whole_;  // by variable
   std::vector<host::TensorPlace> states_;

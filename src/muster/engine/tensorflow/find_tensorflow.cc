@@ -22,7 +22,7 @@ constexpr const char* kAdvice =
     "MUSTER_TENSORFLOW";
 constexpr double kPythonSeconds = 60;
 constexpr size_t kPythonBytes = 64 << 10;
-// TensorFlow is not imported, which would take seconds.
+// Does not import TensorFlow, which would take seconds.
 constexpr const char* kQuestion =
     "import importlib.util as u\n"
     "s = u.find_spec('tensorflow')\n"
@@ -63,7 +63,7 @@ absl::StatusOr<std::string> AskPython(const std::string& python,
   }
   if (run->timed_out || !run->exit.ok()) {
     return absl::NotFoundError(
-        StrCat(python, " was asked for its tensorflow: ",
+        StrCat(python, " was asked where its tensorflow is: ",
                run->timed_out ? "no answer" : process::DescribeExit(run->exit), "; ", kAdvice));
   }
   const size_t at = run->output.rfind("folder:");
@@ -87,11 +87,10 @@ absl::StatusOr<std::string> FindNamed(const std::string& named, const char* by,
     if (const std::optional<std::string> found = FindIn(named)) return *found;
     return absl::NotFoundError(
         StrCat(by, " ", named, ": no ", kLibrary,
-               " in it: name the folder of the Python package tensorflow, 2.16 or newer"));
+               " there: name the folder of the Python package tensorflow, 2.16 or newer"));
   }
   if (!fs::exists(named, ignored)) {
-    return absl::NotFoundError(
-        StrCat(by, " ", named, ": there is nothing of that name; ", kAdvice));
+    return absl::NotFoundError(StrCat(by, " ", named, ": no such file or folder; ", kAdvice));
   }
   absl::StatusOr<std::string> found = AskPython(named, environment);
   if (!found.ok()) return Annotate(found.status(), by);

@@ -13,13 +13,13 @@ using ::testing::HasSubstr;
 
 class FindTensorFlowTest : public testing::Test {
  protected:
-  // Makes a library, which nobody loads here; says its folder.
+  // Makes a library, which no test loads, and returns its folder.
   std::string MakeLibrary(const std::string& folder) const {
     std::filesystem::create_directories(folder_.File(folder));
     folder_.Write(folder + "/libtensorflow_cc.so.2", "");
     return folder_.File(folder);
   }
-  // A program python3 that says so much of itself.
+  // Makes a program python3 that prints `says`.
   void MakePython(const std::string& says) const {
     std::filesystem::create_directories(folder_.File("bin"));
     folder_.Write("bin/python3", "#!/bin/sh\n" + says + "\n");
@@ -39,7 +39,7 @@ TEST_F(FindTensorFlowTest, InFoldersAsTheyAreInstalled) {
   }
 }
 
-TEST_F(FindTensorFlowTest, TheFlagIsBeforeTheVariableAndThatBeforePython) {
+TEST_F(FindTensorFlowTest, TheFlagWinsOverTheVariableAndTheVariableOverPython) {
   const std::string flag = MakeLibrary("flag"), variable = MakeLibrary("variable"),
                     asked = MakeLibrary("asked");
   MakePython("echo a warning; echo folder:" + asked);
@@ -51,7 +51,7 @@ TEST_F(FindTensorFlowTest, TheFlagIsBeforeTheVariableAndThatBeforePython) {
   EXPECT_EQ(FindTensorFlow(folder_.File("bin/python3"), environment).value(), asked);
 }
 
-TEST_F(FindTensorFlowTest, ErrorsSayWhereItLooked) {
+TEST_F(FindTensorFlowTest, ErrorsNameThePlacesThatWereSearched) {
   const auto error = [&](const std::string& named) {
     const auto found = FindTensorFlow(named, Environment());
     EXPECT_EQ(found.status().code(), absl::StatusCode::kNotFound);
@@ -59,7 +59,7 @@ TEST_F(FindTensorFlowTest, ErrorsSayWhereItLooked) {
   };
   EXPECT_THAT(error(""), HasSubstr("python3: no such program in PATH"));
   EXPECT_THAT(error(folder_.path()), HasSubstr("--tensorflow " + folder_.path()));
-  EXPECT_THAT(error(folder_.File("nothing")), HasSubstr("there is nothing of that name"));
+  EXPECT_THAT(error(folder_.File("nothing")), HasSubstr("no such file or folder"));
   MakePython("echo folder:");
   EXPECT_THAT(error(""), HasSubstr("python3 has no package tensorflow: install it"));
   MakePython("echo folder:/an/old/one");

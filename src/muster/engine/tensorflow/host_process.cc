@@ -27,9 +27,9 @@ using host::TensorPlace;
 
 constexpr const char* kProgramName = "muster-tensorflow";
 constexpr uint64_t kLeastReplyBytes = 64 << 10;
-constexpr double kEndSeconds = 30;  // for the kernel to end what was killed
+constexpr double kEndSeconds = 30;  // limit for the kernel to end a killed process
 
-// The path of the program beside this one.
+// Returns the path of the host program, which lies beside this one.
 absl::StatusOr<std::string> FindHostProgram() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<HostProcess>> HostProcess::Start(HostSpec spec) {
   if (!process::FindEnvironment("TF_CPP_MIN_LOG_LEVEL", spec.environment)) {
     process::SetEnvironment("TF_CPP_MIN_LOG_LEVEL", "1", &spec.environment);  // warnings
   }
-  // tcmalloc must return no memory between steps, since the next step needs it again.
+  // tcmalloc must not return memory between steps, since the next step needs it again.
   if (!process::FindEnvironment("TCMALLOC_RELEASE_RATE", spec.environment)) {
     process::SetEnvironment("TCMALLOC_RELEASE_RATE", "0", &spec.environment);
   }
@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<HostProcess>> HostProcess::Start(HostSpec spec) {
   Outcome begun;
   for (int i = 0; i < host->spec_.tries; ++i) {
     begun = host->Begin();
-    if (!begun.lost || begun.hung) break;  // the next one would hang as long
+    if (!begun.lost || begun.hung) break;  // the next one would hang just as long
   }
   MUSTER_RETURN_IF_ERROR(begun.status);
   return host;
@@ -95,8 +95,8 @@ absl::Status HostProcess::Spawn() {
   }
   socket_.Reset(ends[0]);
   const process::Descriptor theirs(ends[1]);
-  // The host waits by reading its eventfd. Here the other eventfd is polled, with a deadline and
-  // with the socket beside it.
+  // The host waits by reading its eventfd. This side polls the other eventfd, with a deadline and
+  // together with the socket.
   requests_.Reset(eventfd(0, EFD_CLOEXEC));
   answers_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!requests_.valid() || !answers_.valid()) {
@@ -123,12 +123,12 @@ absl::Status HostProcess::Spawn() {
 }
 
 HostProcess::Outcome HostProcess::Begin() {
-  Rest();  // what a process is bound to its children are, too
+  Rest();  // a process's children inherit the cores it is pinned to
   if (const absl::Status status = Spawn(); !status.ok()) return {status};
   Outcome outcome = Prepare();
   if (outcome.status.ok() && spec_.one_core && !core_) core_ = process::CoreClaim::Take();
   if (outcome.status.ok() && core_ && !core_->Bind(child_->pid())) core_.reset();
-  // A function that could not be made ready is of no use to the next request.
+  // If a function could not be made ready, this host is of no use to the next request.
   if (!outcome.status.ok()) child_.reset();
   return outcome;
 }
@@ -140,7 +140,7 @@ HostProcess::Outcome HostProcess::Prepare() {
   if (!outcome.status.ok()) return outcome;
   std::string_view version;
   if (!host::FieldReader({segment_->at(reply_.offset()), outcome.reply_bytes}).Text(&version)) {
-    return {absl::DataLossError("the TensorFlow host does not say its version")};
+    return {absl::DataLossError("the TensorFlow host sent no version")};
   }
   version_ = version;
   fields_.Clear();
@@ -166,7 +166,7 @@ HostProcess::Outcome HostProcess::Define(const FunctionSpec& function, uint64_t*
   Outcome outcome = Ask(RequestKind::kDefine, spec_.run_seconds);
   if (outcome.status.ok() &&
       !host::FieldReader({segment_->at(reply_.offset()), outcome.reply_bytes}).Number(number)) {
-    outcome.status = absl::DataLossError("the TensorFlow host gives a function no number");
+    outcome.status = absl::DataLossError("the TensorFlow host sent no number for a function");
   }
   return outcome;
 }
@@ -182,7 +182,7 @@ absl::StatusOr<uint64_t> HostProcess::Define(const FunctionSpec& function) {
   MUSTER_RETURN_IF_ERROR(outcome.status);
   if (number != functions_.size()) {
     return absl::DataLossError(
-        StrCat("the TensorFlow host numbers function ", functions_.size(), " as ", number));
+        StrCat("the TensorFlow host gives function ", functions_.size(), " the number ", number));
   }
   functions_.push_back(function);
   return number;
@@ -195,7 +195,7 @@ HostProcess::Waited HostProcess::Wait(double seconds) {
   const int fds[] = {answers_.get(), socket_.get()};
   while (process::PollReadable(fds, 2, deadline)) {
     if (read(answers_.get(), &count, sizeof count) == sizeof count) return Waited::kAnswered;
-    // Nothing but its end ever comes through the socket.
+    // The socket never carries data; only its end matters.
     pollfd socket = {.fd = socket_.get(), .events = POLLIN, .revents = 0};
     if (poll(&socket, 1, 0) > 0) return Waited::kGone;
   }
@@ -234,8 +234,8 @@ HostProcess::Outcome HostProcess::Ask(RequestKind kind, double seconds) {
 }
 
 HostProcess::Outcome HostProcess::Lose(std::string_view what, bool hung) {
-  // A host that hangs, or that has only closed its end, must not stay; one that has ended is not
-  // harmed.
+  // A host that hangs, or that has only closed its end, must not stay; killing one that has ended
+  // does no harm.
   if (hung) child_->SignalGroup(SIGKILL).IgnoreError();
   absl::StatusOr<process::ExitInfo> exit = child_->Wait(kEndSeconds);
   const pid_t pid = child_->pid();
@@ -246,7 +246,7 @@ HostProcess::Outcome HostProcess::Lose(std::string_view what, bool hung) {
   const std::vector<std::string> lines = output_->Finish();
   output_.reset();
   std::string how = !exit.ok() ? "it did not end"
-                    : hung     ? "it was ended"
+                    : hung     ? "it was killed"
                                : process::DescribeExit(*exit);
   const int signal_number = exit.ok() && !hung ? exit->signal : 0;
   if (signal_number == SIGILL) {
@@ -254,10 +254,10 @@ HostProcess::Outcome HostProcess::Lose(std::string_view what, bool hung) {
         ": this processor lacks instructions that this TensorFlow was built for: install one "
         "that was built for it";
   } else if (signal_number == SIGKILL) {
-    how += ": perhaps for want of memory: use smaller batches or a machine with more";
+    how += ": perhaps the memory was too small: use smaller batches or a machine with more";
   }
   const std::string last = lines.empty()
-                               ? "it said nothing"
+                               ? "it printed nothing"
                                : StrCat("its last lines:\n  ", absl::StrJoin(lines, "\n  "));
   const std::string message =
       StrCat("the TensorFlow host (", spec_.program, ", process ", pid, ") was to ", what,
@@ -295,7 +295,7 @@ absl::StatusOr<std::span<const TensorPlace>> HostProcess::Run(uint64_t function,
                                                               std::span<const TensorPlace> feeds) {
   if (function >= functions_.size() || feeds.size() != functions_[function].feeds.size()) {
     return absl::InternalError(StrCat("function ", function, " of the TensorFlow host is given ",
-                                      feeds.size(), " feeds, which are not its"));
+                                      feeds.size(), " feeds, which is not its number"));
   }
   MUSTER_ASSIGN_OR_RETURN(const uint64_t bytes, Insist(function, feeds));
   MUSTER_RETURN_IF_ERROR(ReadPlaces(function, bytes));
@@ -308,10 +308,11 @@ absl::Status HostProcess::ReadPlaces(uint64_t function, uint64_t bytes) {
   const auto refuse = [&](std::string_view what) {
     return absl::DataLossError(StrCat("the TensorFlow host's answer: ", what));
   };
-  if (bytes > reply_.capacity()) return refuse("it is longer than its place");
+  if (bytes > reply_.capacity()) return refuse("it is longer than the memory reserved for it");
   host::FieldReader reader({segment_->at(begin), bytes});
   uint64_t count = 0;
-  if (!reader.Number(&count) || count != fetches.size()) return refuse("not as many as asked for");
+  if (!reader.Number(&count) || count != fetches.size())
+    return refuse("its number of tensors is wrong");
   places_.resize(count);
   for (size_t i = 0; i < count; ++i) {
     TensorPlace& place = places_[i];
@@ -320,12 +321,12 @@ absl::Status HostProcess::ReadPlaces(uint64_t function, uint64_t bytes) {
                          place.offset - begin <= bytes &&
                          place.bytes <= bytes - (place.offset - begin) &&
                          place.offset % host::kAlignment == 0;
-    if (!lies_in) return refuse(StrCat(fetches[i], " lies outside its place"));
+    if (!lies_in) return refuse(StrCat(fetches[i], " lies outside the reply"));
     const auto type = static_cast<formats::DataType>(place.type);
     const bool fits = place.type == host::kStringType
                           ? host::GoodStrings({segment_->at(place.offset), place.bytes}, elements)
                           : place.bytes == elements * formats::DataTypeBytes(type);
-    if (!fits) return refuse(StrCat(fetches[i], " is not as long as its shape says"));
+    if (!fits) return refuse(StrCat(fetches[i], " does not have the length for its shape"));
   }
   return absl::OkStatus();
 }

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A float tensor [n] of the segment.
+// Puts a float tensor [n] into the segment.
 absl::StatusOr<host::TensorPlace> PutFloats(HostProcess& process, std::vector<float> values) {
   host::TensorPlace place{.type = 1, .bytes = values.size() * sizeof(float), .rank = 1};
   place.dims[0] = values.size();
@@ -26,7 +26,7 @@ absl::StatusOr<host::TensorPlace> PutFloats(HostProcess& process, std::vector<fl
 
 class HostProcessTest : public testing::Test {
  protected:
-  // The sum of x, by a host whose graph has these lines besides.
+  // Starts a host that sums x; its graph has the lines `faults` in addition.
   void Start(const std::string& faults, double run_seconds = 60, bool one_core = false) {
     folder_.WriteGraph(std::string(TestGraph()) + faults);
     HostSpec spec = FakeHost(folder_);
@@ -69,7 +69,7 @@ TEST_F(HostProcessTest, RunsAFunction) {
   EXPECT_EQ(host_->starts(), 1);
 }
 
-TEST_F(HostProcessTest, AHostThatDiesIsStartedAgainAndAskedTheSame) {
+TEST_F(HostProcessTest, AHostThatDiesIsStartedAgainAndTheRequestRepeated) {
   for (const char* const kind : {"crash", "kill"}) {
     Start(Fault(kind, 2, StrCat("died_of_", kind)));
     EXPECT_EQ(Sum().value(), 7);
@@ -80,7 +80,7 @@ TEST_F(HostProcessTest, AHostThatDiesIsStartedAgainAndAskedTheSame) {
   }
 }
 
-TEST_F(HostProcessTest, AlsoOneThatIsKilledBetweenRequests) {
+TEST_F(HostProcessTest, AHostThatIsKilledBetweenRequestsIsStartedAgain) {
   Start("");
   EXPECT_EQ(Sum().value(), 7);
   const pid_t pid = host_->pid();
@@ -88,7 +88,7 @@ TEST_F(HostProcessTest, AlsoOneThatIsKilledBetweenRequests) {
   ASSERT_EQ(kill(pid, SIGKILL), 0);
   EXPECT_EQ(Sum().value(), 7);
   EXPECT_EQ(host_->starts(), 2);
-  // And the functions that it had are there, in the new one, in their order.
+  // The new host has the functions of the old one, in their order.
   const auto another = host_->Define({.feeds = {{"x:0", 1}}, .fetches = {"prediction:0"}});
   ASSERT_TRUE(another.ok()) << another.status();
   EXPECT_EQ(*another, function_ + 1);
@@ -98,11 +98,11 @@ TEST_F(HostProcessTest, ItsOwnerStaysOnItsCoreUntilItRests) {
   const std::vector<int> before = process::AvailableCpus().value();
   if (before.size() < 2) GTEST_SKIP() << "needs two cores";
   Start(Fault("kill", 3, "died_bound"), 60, /*one_core=*/true);
-  EXPECT_EQ(process::AvailableCpus().value(), before) << "it has not asked yet";
+  EXPECT_EQ(process::AvailableCpus().value(), before) << "no request has been made yet";
   EXPECT_EQ(Sum().value(), 7);
   if (process::AvailableCpus().value() == before) GTEST_SKIP() << "others have claimed all cores";
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(Sum().value(), 7);  // by another host, too
+    EXPECT_EQ(Sum().value(), 7);  // another host answers
     EXPECT_EQ(process::AvailableCpus().value().size(), 1u);
   }
   host_->Rest();
@@ -127,13 +127,13 @@ TEST_F(HostProcessTest, AModelThatIsGoneIsAnErrorUntilItIsBack) {
   EXPECT_EQ(Sum().value(), 7);
 }
 
-TEST_F(HostProcessTest, AHostThatHangsIsEndedAndStartedAgain) {
+TEST_F(HostProcessTest, AHostThatHangsIsKilledAndStartedAgain) {
   Start(Fault("hang", 1, "hung"), 0.5);
   EXPECT_EQ(Sum().value(), 7);
   EXPECT_EQ(host_->starts(), 2);
 }
 
-TEST_F(HostProcessTest, AStoppedHostToo) {
+TEST_F(HostProcessTest, AStoppedHostIsKilledAndStartedAgain) {
   Start("", 0.5);
   const pid_t pid = host_->pid();
   ASSERT_GT(pid, 0);
@@ -142,7 +142,7 @@ TEST_F(HostProcessTest, AStoppedHostToo) {
   EXPECT_EQ(host_->starts(), 2);
 }
 
-TEST_F(HostProcessTest, OneThatAlwaysDiesIsGivenUpWithItsLastLines) {
+TEST_F(HostProcessTest, AHostThatAlwaysDiesIsReportedWithItsLastLines) {
   Start(Fault("crash", 1, "no/such/folder"));
   const auto sum = Sum();
   EXPECT_EQ(sum.status().code(), absl::StatusCode::kUnavailable);
@@ -152,21 +152,21 @@ TEST_F(HostProcessTest, OneThatAlwaysDiesIsGivenUpWithItsLastLines) {
   EXPECT_EQ(host_->pid(), -1);
 }
 
-TEST_F(HostProcessTest, OneThatIsAlwaysKilledMayWantMemory) {
+TEST_F(HostProcessTest, AHostThatIsAlwaysKilledIsReportedAsOutOfMemory) {
   Start(Fault("kill", 1, "no/such/folder"));
   const auto sum = Sum();
   EXPECT_EQ(sum.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(sum.status().message(), HasSubstr("for want of memory"));
+  EXPECT_THAT(sum.status().message(), HasSubstr("the memory was too small"));
 }
 
-TEST_F(HostProcessTest, OneThatAlwaysHangsIsGivenUp) {
+TEST_F(HostProcessTest, AHostThatAlwaysHangsIsReported) {
   Start(Fault("hang", 1, "no/such/folder"), 0.3);
   const auto sum = Sum();
   EXPECT_EQ(sum.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(sum.status().message(), HasSubstr("was to compute in 0.3 s and did not"));
 }
 
-TEST_F(HostProcessTest, TensorFlowsErrorsAreGivenOn) {
+TEST_F(HostProcessTest, TensorFlowsErrorsArePassedOn) {
   Start("fault fail 1\n");
   const auto sum = Sum();
   EXPECT_EQ(sum.status(), absl::InvalidArgumentError("the fake was told to fail"));
@@ -174,7 +174,7 @@ TEST_F(HostProcessTest, TensorFlowsErrorsAreGivenOn) {
   EXPECT_EQ(host_->starts(), 1);
 }
 
-TEST_F(HostProcessTest, ResultsLargerThanTheirPlaceAreFetchedAgain) {
+TEST_F(HostProcessTest, ResultsLargerThanTheReplyAreFetchedAgain) {
   Start("");
   const auto function =
       host_->Define({.feeds = {{"x:0", 1}}, .fetches = {"prediction:0", "many:0"}});
@@ -212,7 +212,7 @@ TEST_F(HostProcessTest, Strings) {
             0);
 }
 
-TEST_F(HostProcessTest, PlacesThatCannotBeAreRefused) {
+TEST_F(HostProcessTest, InvalidPlacesAreRefused) {
   Start("");
   const host::TensorPlace good = feed_;
   feed_.bytes += 4;
@@ -222,7 +222,7 @@ TEST_F(HostProcessTest, PlacesThatCannotBeAreRefused) {
   EXPECT_THAT(Sum().status().message(), HasSubstr("is not in the shared memory"));
   feed_ = good;
   feed_.type = 3;
-  EXPECT_THAT(Sum().status().message(), HasSubstr("comes with another type"));
+  EXPECT_THAT(Sum().status().message(), HasSubstr("its type differs"));
   feed_ = good;
   feed_.rank = 2;
   feed_.dims[0] = feed_.dims[1] = uint64_t{1} << 40;
@@ -231,7 +231,7 @@ TEST_F(HostProcessTest, PlacesThatCannotBeAreRefused) {
   EXPECT_EQ(Sum().value(), 7);
 }
 
-TEST_F(HostProcessTest, FunctionsOfWhatTheGraphHasNot) {
+TEST_F(HostProcessTest, FunctionsWithUnknownTensorsAreRefused) {
   Start("");
   EXPECT_THAT(host_->Define({.feeds = {{"no:0", 1}}, .fetches = {}}).status().message(),
               HasSubstr("has no tensor no:0"));
@@ -241,14 +241,14 @@ TEST_F(HostProcessTest, FunctionsOfWhatTheGraphHasNot) {
               HasSubstr("has TensorFlow's type 1, not 9"));
 }
 
-TEST_F(HostProcessTest, AHostThatIsNoLongerWantedIsGone) {
+TEST_F(HostProcessTest, TheHostEndsWithItsOwner) {
   Start("");
   const pid_t pid = host_->pid();
   host_.reset();
   EXPECT_FALSE(std::filesystem::exists(StrCat("/proc/", pid)));
 }
 
-TEST(HostProcessErrorsTest, WhatCannotBeStarted) {
+TEST(HostProcessErrorsTest, AHostThatCannotBeStartedIsReported) {
   const ModelFolder folder;
   folder.WriteGraph(TestGraph());
   HostSpec spec = FakeHost(folder);

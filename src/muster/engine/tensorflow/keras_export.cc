@@ -23,7 +23,7 @@ constexpr uint64_t kMaxManifestBytes = uint64_t{64} << 20;
 constexpr int64_t kMaxSize = int64_t{1} << 40;
 constexpr size_t kMaxRank = 16;
 constexpr size_t kMaxParts = 100'000;  // variables, lookups, inputs...
-constexpr int kLastType = 23;          // of TensorFlow's numbering that can be fed
+constexpr int kLastType = 23;          // the last of TensorFlow's type numbers that can be fed
 
 std::optional<formats::DataType> TypeNamed(std::string_view name) {
   for (int i = 1; i <= kLastType; ++i) {
@@ -37,7 +37,7 @@ std::optional<formats::DataType> TypeNamed(std::string_view name) {
 formats::DataType ReadType(JsonFields& fields) {
   const std::string name = fields.Text("dtype");
   const std::optional<formats::DataType> type = TypeNamed(name);
-  if (!type) fields.Fail(StrCat("\"dtype\" is \"", name, "\", which is no type of TensorFlow's"));
+  if (!type) fields.Fail(StrCat("\"dtype\" is \"", name, "\", which is no TensorFlow type"));
   return type.value_or(formats::DataType::kFloat);
 }
 
@@ -103,13 +103,14 @@ KerasVariable ReadVariable(JsonFields& fields) {
   if (!floats &&
       (variable.trainable || variable.kind == Kind::kTable || variable.kind == Kind::kState)) {
     fields.Fail(StrCat("\"dtype\" is ", formats::DataTypeName(variable.type),
-                       ": what is trained, a table or a state must be float32"));
+                       ": trained variables, tables and states must be float32"));
   }
   if (variable.kind == Kind::kTable && variable.shape.size() != 2) {
     fields.Fail("\"shape\" of a table must be rows and columns");
   }
   if (variable.kind == Kind::kTable && fields.status().ok() && variable.shape[0] > INT32_MAX) {
-    fields.Fail(StrCat("a table of ", variable.shape[0], " rows: at most 2^31 - 1 can be trained"));
+    fields.Fail(StrCat("a table of ", variable.shape[0],
+                       " rows is too large: at most 2^31 - 1 can be trained"));
   }
   const bool seed_fits =
       variable.type == formats::DataType::kInt64 && variable.shape == std::vector<int64_t>{2};
@@ -119,7 +120,7 @@ KerasVariable ReadVariable(JsonFields& fields) {
   return variable;
 }
 
-// Calls read(fields) for each object of a list. Names must differ.
+// Calls read(fields) for each object of a list, whose names must differ.
 template <typename Read>
 void ReadList(JsonFields& parent, const char* name, const Read& read) {
   const Json& list = parent.List(name);
@@ -129,9 +130,9 @@ void ReadList(JsonFields& parent, const char* name, const Read& read) {
     JsonFields fields(list[i], StrCat(parent.where(), ".", name, "[", i, "]"));
     const std::string called = read(fields);
     if (!called.empty() && !names.insert(called).second) {
-      fields.Fail(StrCat("there are two of the name ", called));
+      fields.Fail(StrCat("there are two with the name ", called));
     }
-    parent.Take(fields.status());
+    parent.Update(fields.status());
   }
 }
 
@@ -162,7 +163,7 @@ void ReadLookup(JsonFields& fields, size_t number, KerasExport* model) {
     if (found == model->labels.end()) {
       source.Fail(StrCat("there is no label ", label));
     } else if (found->type == formats::DataType::kString) {
-      source.Fail(StrCat("label ", label, " is of strings, which are no ids"));
+      source.Fail(StrCat("label ", label, " has strings, which cannot be ids"));
     }
     lookup.label = static_cast<int>(found - model->labels.begin());
   } else if (!input.empty()) {
@@ -170,13 +171,13 @@ void ReadLookup(JsonFields& fields, size_t number, KerasExport* model) {
     if (found == model->inputs.end()) {
       source.Fail(StrCat("there is no input ", input));
     } else if (found->type == formats::DataType::kString) {
-      source.Fail(StrCat("input ", input, " is of strings, which are no ids"));
+      source.Fail(StrCat("input ", input, " has strings, which cannot be ids"));
     }
     lookup.input = static_cast<int>(found - model->inputs.begin());
   } else if (source.Text("computed").empty()) {
     source.Fail("must have \"input\", \"label\" or \"computed\"");
   }
-  fields.Take(source.status());
+  fields.Update(source.status());
   model->lookups.push_back(std::move(lookup));
 }
 
@@ -193,7 +194,7 @@ void ReadMetrics(JsonFields& parent, KerasExport* model) {
   });
 }
 
-// The slots are slot_000, slot_001 and so on, in this order.
+// The slots must be named slot_000, slot_001 and so on, in this order.
 void ReadSlots(JsonFields& optimizer, KerasExport* model) {
   ReadList(optimizer, "slots", [&](JsonFields& fields) {
     const size_t number = model->slots.size();
@@ -206,7 +207,7 @@ void ReadSlots(JsonFields& optimizer, KerasExport* model) {
     }
     if (formats::DataTypeBytes(slot.type) == 0) {
       fields.Fail(StrCat("\"dtype\" is ", formats::DataTypeName(slot.type),
-                         ": a slot of an optimizer must be of numbers"));
+                         ": a slot of an optimizer must hold numbers"));
     }
     return slot.name;
   });
@@ -219,7 +220,7 @@ void ReadOptimizer(JsonFields& parent, KerasExport* model) {
   JsonFields clip(optimizer.Object("clip"), StrCat(where, ".clip"));
   model->clip_value = clip.Number("clipvalue", 0);
   if (clip.Has("clipvalue") && model->clip_value <= 0) {
-    clip.Fail("\"clipvalue\" must be over 0");
+    clip.Fail("\"clipvalue\" must be above 0");
   }
   model->optimizer_name = optimizer.Text("name");
   model->applies = optimizer.Bool("apply", false);
@@ -227,8 +228,8 @@ void ReadOptimizer(JsonFields& parent, KerasExport* model) {
   const auto rate = model->optimizer.find("learning_rate");
   model->rate_is_function =
       rate != model->optimizer.end() && rate->is_object() && rate->contains("signature");
-  parent.Take(optimizer.status());
-  parent.Take(clip.status());
+  parent.Update(optimizer.status());
+  parent.Update(clip.status());
 }
 
 }  // namespace
@@ -252,7 +253,7 @@ absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::s
   MUSTER_RETURN_IF_ERROR(fields.status());
   if (version > kManifestVersion) {
     return absl::FailedPreconditionError(
-        StrCat(where, ": it is of version ", version, ", this muster knows ", kManifestVersion,
+        StrCat(where, ": it has version ", version, ", but this muster knows ", kManifestVersion,
                ": use the muster that it was exported with, or a newer one"));
   }
   KerasExport model;
@@ -266,15 +267,15 @@ absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::s
   if (fields.Has("sample_weight")) {
     JsonFields weight(fields.Object("sample_weight"), StrCat(where, ".sample_weight"));
     model.sample_weight = ReadColumn(weight);
-    fields.Take(weight.status());
+    fields.Update(weight.status());
   }
   if (fields.Has("key")) {
     JsonFields key(fields.Object("key"), StrCat(where, ".key"));
     model.key = ReadColumn(key);
     if (!model.key->shape.empty() || !model.key->decode.empty()) {
-      key.Fail("a key is one value a row, as the record has it");
+      key.Fail("a key must be one value per row and must not be decoded");
     }
-    fields.Take(key.status());
+    fields.Update(key.status());
   }
   ReadList(fields, "variables",
            [&](JsonFields& each) { return model.variables.emplace_back(ReadVariable(each)).name; });
@@ -293,7 +294,7 @@ absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::s
   const Json& signatures = fields.Object("signatures");
   MUSTER_RETURN_IF_ERROR(fields.status());
   MUSTER_RETURN_IF_ERROR(ReadSignatures(signatures, StrCat(where, ".signatures"), &model));
-  // In older exports, which do not say it, a loss that is a sum takes no denominator.
+  // In older exports, which do not say so, a loss that is a sum takes no denominator.
   const auto& inputs = model.Find("step")->inputs;
   const bool is_mean = std::ranges::any_of(
       inputs, [](const KerasPort& port) { return port.role == KerasPort::Role::kDenominator; });
@@ -308,7 +309,7 @@ absl::StatusOr<KerasExport> OpenKerasExport(io::FileSystem& files, const std::st
   const absl::StatusOr<std::string> text = io::ReadFile(files, path, kMaxManifestBytes);
   if (absl::IsNotFound(text.status()) && files.Stat(io::JoinPath(folder, "saved_model.pb")).ok()) {
     return absl::NotFoundError(
-        StrCat(folder, " is a SavedModel, which says how to predict but has no function of a ",
+        StrCat(folder, " is a SavedModel, which can predict but has no function for a ",
                "training step: export the Keras model in Python with muster.keras.export(model, "
                "optimizer, loss, path)"));
   }

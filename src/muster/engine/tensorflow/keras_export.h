@@ -26,16 +26,16 @@ struct KerasVariable {
   formats::DataType type = formats::DataType::kFloat;
   std::vector<int64_t> shape;
   bool trainable = false;
-  // Never changes: it always has the export's value.
+  // Whether the variable never changes and keeps the export's value.
   bool constant() const { return !trainable && (kind == Kind::kDense || kind == Kind::kTable); }
 };
 
-// Ids that pick rows of a table.
+// Describes ids that select rows of a table.
 struct KerasLookup {
-  int table = 0;               // a variable
-  std::vector<int64_t> shape;  // of a row; may have kAnySize
-  // The ids are this input itself, or this label (missing in a batch without labels); both -1: an
-  // output of `ids`.
+  int table = 0;               // the table's index in `variables`
+  std::vector<int64_t> shape;  // the shape of a row; may have kAnySize
+  // The ids are this input itself, or this label (absent in a batch without labels); both -1: the
+  // ids are an output of signature `ids`.
   int input = -1, label = -1;
   bool computed() const { return input < 0 && label < 0; }
 };
@@ -44,7 +44,7 @@ struct KerasLookup {
 struct KerasPort {
   enum class Role {
     kVariable,    // var_NNN
-    kWholeTable,  // whole_NNN, of `predict` and `evaluate`
+    kWholeTable,  // whole_NNN, only of `predict` and `evaluate`
     kInput,       // input_NAME
     kIds,         // ids_K
     kLabel,       // label_NAME
@@ -58,9 +58,9 @@ struct KerasPort {
     kState,       // new_NNN
     kPrediction,  // output_NAME
     kMetric,      // state of a metric, by its name; `index` counts over all metrics
-    kBytes,       // an image's, for decode_NAME
-    kValue,       // of decode_NAME and of a metric's result
-    // Of `apply` and `learning_rate`, which read kVariable, kGradient and kRows too:
+    kBytes,       // the bytes of an image, for decode_NAME
+    kValue,       // the result of decode_NAME, and a metric's result
+    // Roles of `apply` and `learning_rate`, which also have kVariable, kGradient and kRows.
     kStep,
     kSlot,         // slot_NNN, and new_slot_NNN
     kNewVariable,  // new_var_NNN
@@ -68,7 +68,7 @@ struct KerasPort {
   };
   Role role = Role::kVariable;
   int index = 0;
-  std::string tensor;  // "operation:k" of the graph
+  std::string tensor;  // "operation:k", in the graph
 };
 
 struct KerasSignature {
@@ -82,10 +82,10 @@ struct KerasMetric {
   };
   std::string name;
   std::vector<State> states;
-  std::string result;  // a signature
+  std::string result;  // the name of a signature
 };
 
-// State of an optimizer that is a function.
+// The state of an optimizer that is a function.
 struct KerasSlot {
   std::string name;
   formats::DataType type = formats::DataType::kFloat;
@@ -101,19 +101,19 @@ struct KerasExport {
   std::string model_name;
   std::vector<KerasColumn> inputs, labels;
   std::optional<KerasColumn> sample_weight;
-  std::optional<KerasColumn> key;  // one value a row, without `decode`
+  std::optional<KerasColumn> key;  // one value per row, without `decode`
   std::vector<KerasVariable> variables;
   std::vector<KerasLookup> lookups;
   std::vector<KerasColumn> predictions;
-  // "step", "predict", "evaluate", "ids", "decode_NAME" of inputs, "result_M" of metrics, "apply"
-  // and "learning_rate": those that the export has.
+  // Those of these signatures that the export has: "step", "predict", "evaluate", "ids",
+  // "decode_NAME" for inputs, "result_M" for metrics, "apply" and "learning_rate".
   std::map<std::string, KerasSignature, std::less<>> signatures;
   std::vector<KerasMetric> metrics;
   std::string loss;
   bool loss_is_separable = true;
-  // The results of `evaluate` depend on how rows are split into batches.
+  // Whether the results of `evaluate` depend on how rows are split into batches.
   bool evaluates_by_batch = false;
-  formats::Json optimizer;  // an object
+  formats::Json optimizer;  // a JSON object
   double clip_value = 0;    // its "clip"."clipvalue"; 0: none
   // `applies`: the optimizer is the signature "apply", with these slots. `rate_is_function`: its
   // learning rate is a signature.
@@ -124,14 +124,14 @@ struct KerasExport {
 
   const KerasSignature* Find(std::string_view signature) const;
   std::string saved_model() const { return io::JoinPath(folder, "step"); }
-  std::string weights() const { return io::JoinPath(folder, "weights"); }  // prefix of a bundle
+  std::string weights() const { return io::JoinPath(folder, "weights"); }  // the prefix of a bundle
 };
 
-// Parses model.json. Every number is checked before it is used: INVALID_ARGUMENT "WHERE: ..." names
+// Parses model.json. Every number is checked before it is used. INVALID_ARGUMENT "WHERE: ..." names
 // the field; FAILED_PRECONDITION for an export of a newer version.
 absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::string& where);
 
-// Opens the export in a folder. NOT_FOUND says how to make an export if there is none.
+// Opens the export in a folder. If there is none, NOT_FOUND says how to make one.
 absl::StatusOr<KerasExport> OpenKerasExport(io::FileSystem& files, const std::string& folder);
 
 }  // namespace muster::engine::tensorflow

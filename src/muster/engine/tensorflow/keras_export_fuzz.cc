@@ -1,4 +1,5 @@
-// A manifest of any bytes is refused, or describes a model whose parts fit each other.
+// Parses any bytes as a manifest: either they are refused, or the parts of the described model fit
+// together.
 #include <cstdlib>
 #include <string_view>
 

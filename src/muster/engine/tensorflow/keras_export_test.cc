@@ -62,11 +62,12 @@ TEST(KerasExportTest, OnlyPredictionsMayReadWholeTables) {
       Replaced(WholeTableManifest(), R"("whole_001": "table:0"}, "outputs": {"output_p")",
                R"("whole_000": "table:0"}, "outputs": {"output_p")"),
       "m");
-  EXPECT_THAT(dense.status().message(), HasSubstr("\"whole_000\" names what the manifest"));
+  EXPECT_THAT(dense.status().message(),
+              HasSubstr("\"whole_000\" refers to something that the manifest"));
 }
 
-// What `evaluate` gives is Keras's for batches of the same size: of a sum and of a loss that is no
-// mean over rows, whether the export says so or is from before it did.
+// For a loss that is a sum or no mean over rows, `evaluate` agrees with Keras only for batches of
+// the same size, whether the export says so or is older than that field.
 TEST(KerasExportTest, SaysWhetherAnEvaluationDependsOnBatches) {
   const std::string separable = R"("separable": true)";
   EXPECT_FALSE(ParseKerasExport(TestManifest(), "m")->evaluates_by_batch);
@@ -104,7 +105,7 @@ TEST(KerasExportTest, ReadsAnOptimizerThatIsAFunction) {
   EXPECT_FALSE(plain->rate_is_function);
 }
 
-TEST(KerasExportTest, AFunctionMustGiveAllThatItReplaces) {
+TEST(KerasExportTest, AFunctionMustComputeAllThatItReplaces) {
   const struct {
     const char *from, *to, *error;
   } cases[] = {
@@ -112,14 +113,15 @@ TEST(KerasExportTest, AFunctionMustGiveAllThatItReplaces) {
       {"\"new_var_001\": \"next_table:0\",", "", "the new value of variable 1, table"},
       {"\"new_slot_000\": \"next_count:0\",", "", "the new value of slot slot_000"},
       {"\"learning_rate\": \"rate:0\"", "", "learning_rate: nothing computes the learning rate"},
-      {"\"grad_000\": \"given", "\"grad_002\": \"given", "\"grad_002\" names what the manifest"},
-      {"\"rows_001\": \"rows:0\"", "\"rows_000\": \"rows:0\"", "\"rows_000\" names what"},
-      {"\"new_slot_001\"", "\"new_slot_002\"", "\"new_slot_002\" names what"},
-      {"\"grad_000\": \"given", "\"input_x\": \"given", "\"input_x\" is nothing that"},
-      {"\"new_002\"", "\"new_var_000\"", "\"new_var_000\" names what"},
+      {"\"grad_000\": \"given", "\"grad_002\": \"given",
+       "\"grad_002\" refers to something that the manifest"},
+      {"\"rows_001\": \"rows:0\"", "\"rows_000\": \"rows:0\"", "\"rows_000\" refers to something"},
+      {"\"new_slot_001\"", "\"new_slot_002\"", "\"new_slot_002\" refers to something"},
+      {"\"grad_000\": \"given", "\"input_x\": \"given", "\"input_x\" is unknown to"},
+      {"\"new_002\"", "\"new_var_000\"", "\"new_var_000\" refers to something"},
       {"\"slot_001\", \"dtype\"", "\"slot_002\", \"dtype\"", "\"name\" must be \"slot_001\""},
       {"\"dtype\": \"int32\"", "\"dtype\": \"string\"",
-       "slots[1]: \"dtype\" is string: a slot of an optimizer must be of numbers"},
+       "slots[1]: \"dtype\" is string: a slot of an optimizer must hold numbers"},
   };
   for (const auto& one : cases) {
     const auto model = ParseKerasExport(Replaced(FunctionManifest(), one.from, one.to), "m");
@@ -149,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, BadManifestTest,
     testing::Values(
         BadManifest{"\"muster.keras\"", "\"other\"", "no export of muster.keras.export"},
-        BadManifest{"\"version\": 1", "\"version\": 2", "version 2, this muster knows 1"},
+        BadManifest{"\"version\": 1", "\"version\": 2", "version 2, but this muster knows 1"},
         BadManifest{"\"version\": 1", "\"version\": 0", "\"version\" must be a whole number"},
         BadManifest{"\"metrics\": []}", "\"metrics\": [", "is not JSON"},
         BadManifest{"\"float32\", \"shape\": [2]", "\"float33\", \"shape\": [2]",
@@ -159,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadManifest{"\"shape\": [2]", "\"shape\": [1099511627776, 1099511627776]",
                     "inputs[0]: \"shape\" has too many elements"},
         BadManifest{"\"shape\": [2]", "\"size\": [2]", "inputs[0]: \"shape\" is missing"},
-        BadManifest{"\"name\": \"ids\"", "\"name\": \"x\"", "two of the name x"},
+        BadManifest{"\"name\": \"ids\"", "\"name\": \"x\"", "two with the name x"},
         BadManifest{"\"kind\": \"dense\"", "\"kind\": \"sparse\"",
                     "variables[0]: \"kind\" is \"sparse\""},
         BadManifest{"\"shape\": [2, 2]", "\"shape\": [null, 2]", "variables[0]: \"shape\""},
@@ -179,19 +181,20 @@ INSTANTIATE_TEST_SUITE_P(
         BadManifest{"\"input\": \"ids\"", "\"computed\": \"ids_0\"",
                     "nothing computes the ids of lookup 0"},
         BadManifest{"\"int64\", \"shape\": [null]", "\"string\", \"shape\": [null]",
-                    "is of strings, which are no ids"},
+                    "has strings, which cannot be ids"},
         BadManifest{"\"step\": {", "\"stop\": {", "there is no signature \"step\""},
-        BadManifest{"\"var_003\"", "\"var_004\"", "\"var_004\" names what the manifest does not"},
-        BadManifest{"\"var_003\"", "\"vax_003\"", "\"vax_003\" is nothing that this version"},
-        BadManifest{"\"label_y\"", "\"label_z\"", "\"label_z\" names what"},
+        BadManifest{"\"var_003\"", "\"var_004\"",
+                    "\"var_004\" refers to something that the manifest does not"},
+        BadManifest{"\"var_003\"", "\"vax_003\"", "\"vax_003\" is unknown to this version"},
+        BadManifest{"\"label_y\"", "\"label_z\"", "\"label_z\" refers to something"},
         BadManifest{"\"kernel:0\"", "7", "must be the name of a tensor"},
         BadManifest{"\"var_001\": \"table:0\"", "\"var_0000\": \"table:0\"", "is there twice"},
         BadManifest{"\"clip\": null", "\"clip\": {\"clipvalue\": -1}",
-                    "optimizer.clip: \"clipvalue\" must be over 0"},
+                    "optimizer.clip: \"clipvalue\" must be above 0"},
         BadManifest{"\"sample_weight\": null",
                     "\"key\": {\"name\": \"key\", \"feature\": \"id\", \"dtype\": \"int64\", "
                     "\"shape\": [2], \"decode\": null}",
-                    "model.json.key: a key is one value a row"},
+                    "model.json.key: a key must be one value per row"},
         BadManifest{"\"clip\": null", "\"clip\": 1", "\"clip\" must be an object"},
         BadManifest{"\"loss\": \"loss:0\", ", "", "there is no \"loss\""},
         BadManifest{"\"grad_000\": \"kernel_gradient:0\",", "",
@@ -200,7 +203,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadManifest{"\"new_002\": \"new_mean:0\"", "\"data_loss\": \"new_mean:0\"",
                     "no new value of state 2, mean"}));
 
-TEST(KerasExportTest, AFolderThatIsNone) {
+TEST(KerasExportTest, AFolderWithoutAnExportIsReported) {
   const ModelFolder folder;
   const auto files = io::NewLocalFileSystem();
   const auto model = OpenKerasExport(*files, folder.path());

@@ -12,7 +12,7 @@ namespace {
 using Kind = KerasVariable::Kind;
 using Role = KerasPort::Role;
 
-// Of the optimizer.
+// Whether the signature belongs to the optimizer.
 bool IsUpdate(std::string_view name) { return name == "apply" || name == "learning_rate"; }
 
 bool IsRead(std::string_view name) {
@@ -21,8 +21,8 @@ bool IsRead(std::string_view name) {
 }
 constexpr const char* kExportAgain = "export the model with muster.keras.export";
 
-// Returns the number that the digits after a prefix are if it is below `count`, or -1.
-int NumberIn(std::string_view digits, size_t count) {
+// Returns the number that `digits` are if it is below `count`, else -1.
+int ParseNumber(std::string_view digits, size_t count) {
   int number = -1;
   const char* const end = digits.data() + digits.size();
   const auto [at, error] = std::from_chars(digits.data(), end, number);
@@ -36,8 +36,8 @@ int GetPlace(const std::vector<Named>& all, std::string_view name) {
   return found == all.end() ? -1 : static_cast<int>(found - all.begin());
 }
 
-// The states of all metrics are numbered together, from 0.
-int MetricState(const KerasExport& model, std::string_view name) {
+// Returns the index of a metric's state; the states of all metrics are numbered together, from 0.
+int FindMetricState(const KerasExport& model, std::string_view name) {
   int number = 0;
   for (const KerasMetric& metric : model.metrics) {
     for (const KerasMetric::State& state : metric.states) {
@@ -50,7 +50,7 @@ int MetricState(const KerasExport& model, std::string_view name) {
 
 struct Match {
   Role role;
-  int index;  // -1: there is nothing of that number or name
+  int index;  // -1: the manifest has nothing of that number or name
 };
 
 // Returns what follows the prefix in the name, or nothing if the name does not begin with it.
@@ -58,12 +58,12 @@ std::optional<std::string_view> ConsumePrefix(std::string_view prefix, std::stri
   return name.starts_with(prefix) ? std::optional(name.substr(prefix.size())) : std::nullopt;
 }
 
-// Finds the meaning of a name in a signature of the optimizer. Its variables are those that are
-// trained.
+// Finds the meaning of a name in a signature of the optimizer, whose variables are the trained
+// ones.
 std::optional<Match> MatchUpdate(const KerasExport& model, std::string_view name, bool input) {
   const auto match = [&](Role role, std::string_view digits) {
-    return Match{
-        role, NumberIn(digits, role == Role::kSlot ? model.slots.size() : model.variables.size())};
+    return Match{role, ParseNumber(digits, role == Role::kSlot ? model.slots.size()
+                                                               : model.variables.size())};
   };
   const auto trained = [&](Role role, std::string_view digits) {
     Match found = match(role, digits);
@@ -92,17 +92,18 @@ std::optional<Match> MatchName(const KerasExport& model, std::string_view name, 
   const auto consume = [&](std::string_view prefix) { return ConsumePrefix(prefix, name); };
   const size_t variables = model.variables.size();
   if (const auto rest = consume("ids_")) {
-    return Match{Role::kIds, NumberIn(*rest, model.lookups.size())};
+    return Match{Role::kIds, ParseNumber(*rest, model.lookups.size())};
   }
   if (input) {
     if (name == "sample_weight") return Match{Role::kSampleWeight, 0};
     if (name == "denominator") return Match{Role::kDenominator, 0};
     if (name == "bytes") return Match{Role::kBytes, 0};
-    if (const int state = MetricState(model, name); state >= 0) return Match{Role::kMetric, state};
+    if (const int state = FindMetricState(model, name); state >= 0)
+      return Match{Role::kMetric, state};
     if (const auto rest = consume("var_"))
-      return Match{Role::kVariable, NumberIn(*rest, variables)};
+      return Match{Role::kVariable, ParseNumber(*rest, variables)};
     if (const auto rest = consume("whole_")) {
-      const int number = NumberIn(*rest, variables);
+      const int number = ParseNumber(*rest, variables);
       const bool table =
           number >= 0 && model.variables[static_cast<size_t>(number)].kind == Kind::kTable;
       return Match{Role::kWholeTable, table ? number : -1};
@@ -113,14 +114,16 @@ std::optional<Match> MatchName(const KerasExport& model, std::string_view name, 
       return Match{Role::kLabel, GetPlace(model.labels, *rest)};
     return std::nullopt;
   }
-  if (const int state = MetricState(model, name); state >= 0) return Match{Role::kMetric, state};
+  if (const int state = FindMetricState(model, name); state >= 0)
+    return Match{Role::kMetric, state};
   if (name == "value") return Match{Role::kValue, 0};
   if (name == "loss") return Match{Role::kLoss, 0};
   if (name == "data_loss") return Match{Role::kDataLoss, 0};
   if (name == "loss_sum") return Match{Role::kLossSum, 0};
-  if (const auto rest = consume("grad_")) return Match{Role::kGradient, NumberIn(*rest, variables)};
-  if (const auto rest = consume("rows_")) return Match{Role::kRows, NumberIn(*rest, variables)};
-  if (const auto rest = consume("new_")) return Match{Role::kState, NumberIn(*rest, variables)};
+  if (const auto rest = consume("grad_"))
+    return Match{Role::kGradient, ParseNumber(*rest, variables)};
+  if (const auto rest = consume("rows_")) return Match{Role::kRows, ParseNumber(*rest, variables)};
+  if (const auto rest = consume("new_")) return Match{Role::kState, ParseNumber(*rest, variables)};
   if (const auto rest = consume("output_")) {
     return Match{Role::kPrediction, GetPlace(model.predictions, *rest)};
   }
@@ -137,8 +140,9 @@ absl::Status ReadPorts(const formats::Json& object, const std::string& where,
   for (const auto& [name, tensor] : object.items()) {
     const std::optional<Match> match =
         update ? MatchUpdate(model, name, input) : MatchName(model, name, input);
-    if (!match) return refuse(name, "is nothing that this version of muster knows");
-    if (match->index < 0) return refuse(name, "names what the manifest does not have");
+    if (!match) return refuse(name, "is unknown to this version of muster");
+    if (match->index < 0)
+      return refuse(name, "refers to something that the manifest does not have");
     if (!tensor.is_string() || tensor.get<std::string>().empty()) {
       return refuse(name, "must be the name of a tensor of the graph");
     }
@@ -158,7 +162,7 @@ absl::Status CheckStep(const KerasExport& model, const std::string& where) {
   const KerasSignature* const step = model.Find("step");
   if (step == nullptr) {
     return absl::InvalidArgumentError(StrCat(
-        where, ": there is no signature \"step\": this is no model to train; ", kExportAgain));
+        where, ": there is no signature \"step\": this model cannot be trained; ", kExportAgain));
   }
   const auto refuse = [&](std::string_view what) {
     return absl::InvalidArgumentError(
@@ -191,7 +195,7 @@ absl::Status CheckStep(const KerasExport& model, const std::string& where) {
   return absl::OkStatus();
 }
 
-// The signature must have all that the manifest says of the optimizer.
+// Checks that the signature has all that the manifest says about the optimizer.
 absl::Status CheckUpdate(const KerasExport& model, const std::string& where) {
   const auto refuse = [&](std::string_view signature, std::string_view what) {
     return absl::InvalidArgumentError(

@@ -1,4 +1,4 @@
-// The signatures of an exported model: arguments and results by their names.
+// Reads the signatures of an exported model: arguments and results by their names.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace muster::engine::tensorflow {
 
 // Reads "signatures" of a manifest whose other parts are already in `*model`, and checks that
-// `step` gives what a trainer needs for each variable.
+// `step` computes what a trainer needs for each variable.
 absl::Status ReadSignatures(const formats::Json& json, const std::string& where,
                             KerasExport* model);
 

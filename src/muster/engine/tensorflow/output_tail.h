@@ -1,4 +1,4 @@
-// Reads a program's output from its pipe, on a thread of its own, and keeps the last lines.
+// Reads a program's output from its pipe, on a separate thread, and keeps the last lines.
 #pragma once
 
 #include <memory>
@@ -17,16 +17,16 @@ namespace muster::engine::tensorflow {
 class OutputTail {
  public:
   static absl::StatusOr<std::unique_ptr<OutputTail>> Open();
-  // Only after the program has ended.
+  // May only be called after the program has ended.
   ~OutputTail();
   OutputTail(const OutputTail&) = delete;
   OutputTail& operator=(const OutputTail&) = delete;
 
-  // The program's stdout and stderr; -1 after CloseWriter.
+  // To be used as the program's stdout and stderr; -1 after CloseWriter.
   int writer_fd() const { return writer_.get(); }
   // Called after the program has been started, so that the pipe ends with the program.
   void CloseWriter() { writer_.Reset(); }
-  // Called after the program has ended: its last lines, oldest first.
+  // Called after the program has ended: returns its last lines, oldest first.
   std::vector<std::string> Finish();
 
  private:
@@ -34,7 +34,7 @@ class OutputTail {
   void Pump();
 
   process::Descriptor reader_, writer_;
-  process::LineTail tail_;  // used by the thread until it is joined
+  process::LineTail tail_;  // only the thread uses it until the thread is joined
   std::thread thread_;
 };
 

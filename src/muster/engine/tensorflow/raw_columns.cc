@@ -35,7 +35,7 @@ absl::Status CheckColumn(const KerasColumn& wanted, const char* what, const RawC
   if (column.type != wanted.type || !ShapeFits(column.shape, wanted.shape)) {
     return absl::InvalidArgumentError(
         StrCat(name, ": the batch has ", formats::DataTypeName(column.type), " ",
-               ShapeText(column.shape), " a row, the model takes ",
+               ShapeText(column.shape), " per row, but the model takes ",
                formats::DataTypeName(wanted.type), " ", ShapeText(wanted.shape)));
   }
   std::vector<int64_t> shape = column.shape;
@@ -83,7 +83,7 @@ absl::Status CheckRawColumns(const KerasExport& model, const FeatureBatch& batch
   const size_t all = inputs + model.labels.size() + (model.sample_weight ? 1 : 0);
   if (batch.raw.size() != all && (labels || batch.raw.size() != inputs)) {
     return absl::InvalidArgumentError(StrCat("the batch has ", batch.raw.size(),
-                                             " columns, the model has ", inputs, " inputs and ",
+                                             " columns, but the model has ", inputs, " inputs and ",
                                              all - inputs, " labels and sample weights"));
   }
   for (size_t i = 0; i < batch.raw.size(); ++i) {
@@ -141,11 +141,12 @@ absl::StatusOr<std::vector<int32_t>> ReadIds(DataType type, std::span<const std:
   });
   if (!numbers) {
     return absl::InvalidArgumentError(
-        StrCat(what, ": values of ", formats::DataTypeName(type), " are no ids"));
+        StrCat(what, ": values of ", formats::DataTypeName(type), " cannot be ids"));
   }
   if (good) return ids;
-  return absl::InvalidArgumentError(
-      StrCat(what, ": a value is no id: ids are from 0 up to the rows of their table"));
+  return absl::InvalidArgumentError(StrCat(
+      what,
+      ": a value is no id: an id is at least 0 and less than the number of its table's rows"));
 }
 
 }  // namespace muster::engine::tensorflow

@@ -13,7 +13,7 @@
 
 namespace muster::engine::tensorflow {
 
-// INVALID_ARGUMENT for columns that do not match the export, with both types and shapes; with
+// INVALID_ARGUMENT for columns that do not match the export, with both types and shapes. With
 // `labels`, also for a batch without its labels (and sample weight).
 absl::Status CheckRawColumns(const KerasExport& model, const features::FeatureBatch& batch,
                              bool labels);
@@ -21,15 +21,15 @@ absl::Status CheckRawColumns(const KerasExport& model, const features::FeatureBa
 // Whether the batch has labels.
 bool HasLabels(const KerasExport& model, const features::FeatureBatch& batch);
 
-// The type, shape and bytes of the column's tensor; it has no place yet.
+// Returns the type, shape and number of bytes of the column's tensor; its offset is not set yet.
 host::TensorPlace GetPlace(const features::RawColumn& column, int rows);
-// Writes the column in host::TensorPlace's format; `to` has as many bytes as that takes.
+// Writes the column in host::TensorPlace's format; `to` has exactly as many bytes as needed.
 void WriteRaw(const features::RawColumn& column, std::byte* to);
-// Reads a column back from there.
+// Reads back a column that WriteRaw has written.
 features::RawColumn ReadRaw(const host::TensorPlace& place, const std::byte* from);
 
 // Converts a column of numbers to ids, cast towards 0. INVALID_ARGUMENT for a number that does not
-// fit in an id of 32 bits; `what` names the column.
+// fit in a 32-bit id; `what` names the column.
 absl::StatusOr<std::vector<int32_t>> ReadIds(formats::DataType type,
                                              std::span<const std::byte> bytes,
                                              const std::string& what);

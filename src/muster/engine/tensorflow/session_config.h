@@ -6,11 +6,11 @@
 namespace muster::engine::tensorflow {
 
 enum class Executor {
-  kSingleThreaded,  // the cheapest in TensorFlow, for graphs without variables
-  kDefault,         // operations run concurrently, even with one thread each
+  kSingleThreaded,  // the cheapest one, for graphs without variables
+  kDefault,         // operations run concurrently, even with one thread for each
 };
 
-// A TensorFlow ConfigProto, serialized. `threads`: for one operation.
+// Returns a serialized TensorFlow ConfigProto. `threads` is the number for one operation.
 std::string SessionConfig(int threads, Executor executor);
 
 }  // namespace muster::engine::tensorflow

@@ -1,4 +1,4 @@
-// The layout of tensors in the memory shared with a host, from type and shape.
+// The layout of tensors in the memory shared with a host, computed from type and shape.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace muster::engine::tensorflow {
 
-// Type, shape and bytes; without a place yet. For types with plain elements; the shape has at most
-// TensorPlace::kMaxRank sizes, none of them negative.
-inline host::TensorPlace PlaceOfTensor(formats::DataType type, std::span<const int64_t> shape) {
+// Returns a place with type, shape and number of bytes, whose offset is not set yet. For types with
+// plain elements; the shape has at most TensorPlace::kMaxRank sizes, none of them negative.
+inline host::TensorPlace MakePlace(formats::DataType type, std::span<const int64_t> shape) {
   host::TensorPlace place{.type = static_cast<uint64_t>(type), .rank = shape.size()};
   uint64_t elements = 1;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -23,7 +23,7 @@ inline host::TensorPlace PlaceOfTensor(formats::DataType type, std::span<const i
   return place;
 }
 
-// The space that a tensor of that many bytes takes, with alignment.
+// Returns the space that a tensor of that many bytes takes, with alignment.
 inline uint64_t Aligned(uint64_t bytes) {
   return (bytes + host::kAlignment - 1) / host::kAlignment * host::kAlignment;
 }

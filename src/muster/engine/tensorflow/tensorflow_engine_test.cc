@@ -75,7 +75,7 @@ class TensorFlowEngineTest : public testing::Test {
   std::vector<float> mean_ = {0, 0};
 };
 
-TEST_F(TensorFlowEngineTest, ItsVariablesAreWhatIsTrainedAndTheStates) {
+TEST_F(TensorFlowEngineTest, ItsVariablesAreTheTrainedOnesAndTheStates) {
   ASSERT_EQ(engine_->variables().size(), 3u);
   EXPECT_EQ(engine_->variables()[1].name, "table");
   EXPECT_EQ(engine_->variables()[1].kind, VariableKind::kTable);
@@ -115,14 +115,15 @@ TEST_F(TensorFlowEngineTest, EntriesOfTablesAreCutBeforeTheyAreAddedUp) {
   ASSERT_TRUE(Step(TestBatch({3, 1, 3, 0}), sink).ok());
   EXPECT_THAT(sink.rows, ElementsAre(3, 1, 0));
   EXPECT_THAT(sink.values[1], ElementsAre(21, 21, 220.5, 220.5, 10, 10.5, 100, 110.25, 0, 1, 0, 1));
-  EXPECT_THAT(sink.values[0], ElementsAre(1, 2, 3, 4)) << "dense ones are not cut here";
+  EXPECT_THAT(sink.values[0], ElementsAre(1, 2, 3, 4))
+      << "gradients of dense variables are not cut here";
   table_ = {0, 1, -10, -11, 20, 21, -30, 31, 40, 41};
   KeptGradients sums;
   ASSERT_TRUE(Step(TestBatch({3, 1, 3, 3}), sums).ok());
   EXPECT_THAT(sums.values[1], ElementsAre(-31.5, 31.5, -10, -10.5));
 }
 
-TEST_F(TensorFlowEngineTest, EntriesAreGivenAsTheyAre) {
+TEST_F(TensorFlowEngineTest, EntriesAreGivenUnsummedOnRequest) {
   KeptGradients sink(/*with_squares=*/false, /*with_entries=*/true);
   ASSERT_TRUE(Step(TestBatch({3, 1, 3, 4}), sink).ok());
   EXPECT_THAT(sink.rows, ElementsAre(3, 1, 3, 4));
@@ -225,7 +226,8 @@ TEST_F(TensorFlowEngineTest, Predicts) {
   ASSERT_TRUE(engine_->Predict(Weights(), batch, &forward).ok());
   EXPECT_EQ(forward.loss_sum, 0);
   KeptGradients sink;
-  EXPECT_THAT(Step(batch, sink).status().message(), HasSubstr("has 2 columns, the model has 2"));
+  EXPECT_THAT(Step(batch, sink).status().message(),
+              HasSubstr("has 2 columns, but the model has 2"));
 }
 
 TEST_F(TensorFlowEngineTest, PredictionsMayReadWholeTables) {
@@ -236,10 +238,10 @@ TEST_F(TensorFlowEngineTest, PredictionsMayReadWholeTables) {
   EXPECT_EQ(forward.loss_sum, 205);
   table_[0] = 1;
   ASSERT_TRUE(engine_->Predict(Weights(), TestBatch({0, 1}), &forward).ok());
-  EXPECT_EQ(forward.loss_sum, 206) << "of the weights that are given";
+  EXPECT_EQ(forward.loss_sum, 206) << "the sum of the weights that were given";
   KeptGradients sink;
   ASSERT_TRUE(Step(TestBatch({3, 1, 3, 4}), sink).ok());
-  EXPECT_THAT(sink.rows, ElementsAre(3, 1, 4)) << "a step has rows only";
+  EXPECT_THAT(sink.rows, ElementsAre(3, 1, 4)) << "a step reads rows only";
   table_rows_ = 2;
   EXPECT_THAT(engine_->Predict(Weights(), TestBatch({0, 1}), &forward).message(),
               HasSubstr("table is read whole, of its 5 rows 2 are here"));
@@ -292,11 +294,12 @@ TEST_F(TensorFlowEngineTest, BadBatchesAreRefused) {
   EXPECT_THAT(refused(TestBatch({0, int64_t{1} << 40})), HasSubstr("input ids: a value is no id"));
   features::FeatureBatch batch = TestBatch({0, 1});
   batch.raw[0].type = formats::DataType::kInt32;
-  EXPECT_EQ(refused(batch),
-            "input x (feature fx): the batch has int32 [2] a row, the model takes float32 [2]");
+  EXPECT_EQ(
+      refused(batch),
+      "input x (feature fx): the batch has int32 [2] per row, but the model takes float32 [2]");
   batch = TestBatch({0, 1});
   batch.raw[0].shape = {3};
-  EXPECT_THAT(refused(batch), HasSubstr("float32 [3] a row, the model takes float32 [2]"));
+  EXPECT_THAT(refused(batch), HasSubstr("float32 [3] per row, but the model takes float32 [2]"));
   batch = TestBatch({0, 1});
   batch.raw[2].bytes.pop_back();
   EXPECT_THAT(refused(batch), HasSubstr("label y (feature fy): its 7 bytes"));
@@ -322,7 +325,7 @@ TEST_F(TensorFlowEngineTest, GradientsOfAnotherShapeAreRefusedBeforeAnyIsGiven) 
   Open(manifest);
   KeptGradients sink;
   const auto result = Step(TestBatch({0, 1, 2, 3, 4, 0}), sink);
-  EXPECT_THAT(result.status().message(), HasSubstr("gradient of kernel is not of its shape"));
+  EXPECT_THAT(result.status().message(), HasSubstr("gradient of kernel does not have its shape"));
   EXPECT_THAT(sink.order, IsEmpty());
 }
 

@@ -1,4 +1,4 @@
-// For the tests of this layer: folders with exports that the fake TensorFlow understands.
+// Shared by the tests of this layer: folders with exports that the fake TensorFlow understands.
 #pragma once
 
 #include <cstdlib>
@@ -17,7 +17,7 @@
 
 namespace muster::engine::tensorflow {
 
-// A folder of the test's own, gone afterwards.
+// A temporary folder, which is removed with the object.
 class ModelFolder {
  public:
   ModelFolder() {
@@ -43,7 +43,7 @@ class ModelFolder {
   std::string path_;
 };
 
-// Of the fake.
+// Makes a spec that uses the fake TensorFlow.
 inline HostSpec FakeHost(const ModelFolder& folder) {
   return {.library_folder = MUSTER_FAKE_TENSORFLOW,
           .saved_model = folder.File("step"),
@@ -51,8 +51,8 @@ inline HostSpec FakeHost(const ModelFolder& folder) {
           .environment = process::CurrentEnvironment()};
 }
 
-// A kernel, a table looked up twice by the input `ids`, a state that is the seed. Gradients are the
-// weights themselves, the loss is their sum.
+// A model with a kernel, a table looked up twice by the input `ids`, and a state that is the seed.
+// Gradients are the weights themselves, the loss is their sum.
 inline const char* TestGraph() {
   return "feed kernel 1\nfeed table 1\nfeed mean 1\nfeed seed 9\nfeed x 1\nfeed ids_0 3\n"
          "feed denominator 1\nfeed label 1\nfeed names 7\n"
@@ -92,9 +92,9 @@ inline std::string TestManifest() {
  "loss": {"name": "custom", "separable": true}, "metrics": []})";
 }
 
-// The same with an optimizer that is a function: the kernel becomes its gradient, the table stays,
-// slot 0 becomes the step, slot 1 the four rows of the table's gradient. Its learning rate is the
-// step too.
+// The same graph with an optimizer that is a function: the kernel becomes its gradient, the table
+// stays, slot 0 becomes the step, slot 1 the four rows of the table's gradient. The learning rate
+// is the step too.
 inline std::string FunctionGraph() {
   return std::string(TestGraph()) +
          "feed given 1\nfeed rows 3\nfeed count 9\nfeed time 9\nfetch next_kernel copy given\n"
@@ -108,7 +108,7 @@ inline std::string Replaced(std::string text, const std::string& from, const std
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-// The ids of the table are the label.
+// The label has the ids of the table.
 inline std::string LabelLookupManifest() {
   const std::string manifest =
       Replaced(TestManifest(),
@@ -123,7 +123,7 @@ inline std::string LabelLookupManifest() {
       R"("evaluate": {"inputs": {"input_x": "x:0"},)");
 }
 
-// Prediction is fed the whole table, whose sum is what evaluation has for the loss.
+// `predict` reads the whole table, and `evaluate` returns its sum as the loss.
 inline std::string WholeTableManifest() {
   const std::string predicts =
       Replaced(TestManifest(), R"("predict": {"inputs": {"input_x": "x:0"}, "outputs")",
@@ -135,7 +135,7 @@ inline std::string WholeTableManifest() {
                   "loss_sum:0", "table_sum:0");
 }
 
-// The loss of an evaluation is the sum of x.
+// `evaluate` returns the sum of x as the loss.
 inline std::string ManifestWithoutLabels() {
   const std::string without = Replaced(
       TestManifest(),
@@ -176,7 +176,7 @@ features::RawColumn GetNumbers(formats::DataType type, std::vector<int64_t> shap
   return column;
 }
 
-// Two rows, with `ids` in equal parts.
+// Makes a batch of two rows, each with half of `ids`.
 inline features::FeatureBatch TestBatch(const std::vector<int64_t>& ids) {
   features::FeatureBatch batch;
   batch.rows = 2;

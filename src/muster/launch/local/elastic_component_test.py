@@ -115,7 +115,7 @@ def test_a_worker_that_comes_later_gets_its_share(trainings: Trainings) -> None:
     for other in others:
         assert other.wait(DEADLINE) == 0
     assert f"{ROWS * EPOCHS} trained, 0 dropped, 0 repeated" in output
-    assert re.search(r"worker-1 came at step [1-9]\d*: 3 replicas", output)
+    assert re.search(r"worker-1 joined at step [1-9]\d*: 3 replicas", output)
 
 
 @pytest.mark.parametrize(

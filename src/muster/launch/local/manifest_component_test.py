@@ -88,7 +88,7 @@ def test_a_command_that_nothing_would_run_is_refused(jobs: Jobs) -> None:
     (jobs.folder / "job.yaml").write_text(text)
     result = jobs.call("run", "job.yaml", "--gpus", 0, "--", "true")
     assert result.returncode == 1
-    assert "each container of job.yaml has a command" in result.stderr
+    assert "every container of job.yaml has a command" in result.stderr
 
 
 @pytest.mark.parametrize("shell", ['exec "$@" <job.yaml', 'cat job.yaml | "$@"'])

@@ -125,7 +125,7 @@ def test_asynchronous_training_survives(trainings: Trainings, victim: str) -> No
     flags = ("--workers", 3, "--ps", 2, "--epochs", 200, "--save-steps", 500)
     said = kill_in_training(trainings, flags, victim, step=500)
     assert f"{victim} failed: killed by SIGKILL" in said
-    again = "steps are done again" in said
+    again = "steps are repeated" in said
     # A chief that was just saving is started again too, and knows of no steps before.
     unknown = victim == "ps-0" and "chief-0 failed" in said
     assert again == (victim == "ps-0") or unknown

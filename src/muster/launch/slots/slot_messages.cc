@@ -71,7 +71,7 @@ Slot SlotFromJson(const Json& json, JsonFields& report) {
   slot.exit_code = static_cast<int>(fields.Int("exit", 0, kMinInt, kMaxInt));
   slot.disrupted = fields.Bool("disrupted", false);
   slot.detail = fields.Text("detail").substr(0, kMaxText);
-  report.Take(fields.status());
+  report.Update(fields.status());
   return slot;
 }
 
@@ -98,7 +98,7 @@ WantedSlot WantedFromJson(const Json& json, JsonFields& answer) {
   wanted.cpus = fields.Number("cores", 0);
   wanted.memory_bytes = fields.Int("memory_bytes", 0, 0, kMaxInt64);
   wanted.gpus = static_cast<int>(fields.Int("gpus", 0, 0, kMaxInt));
-  answer.Take(fields.status());
+  answer.Update(fields.status());
   return wanted;
 }
 

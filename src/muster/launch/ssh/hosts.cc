@@ -80,7 +80,7 @@ absl::StatusOr<Hosts> ReadHosts(const control::JobFolder& folder) {
                          .address = host.Text("address"),
                          .coordinator = host.Text("coordinator"),
                          .muster = host.Text("muster")});
-    fields.Take(host.status());
+    fields.Update(host.status());
   }
   if (hosts.ssh.empty() || hosts.all.empty()) fields.Fail("names no hosts");
   MUSTER_RETURN_IF_ERROR(fields.status());

@@ -47,7 +47,7 @@ absl::StatusOr<StartedTasks> ReadStarted(const control::JobFolder& folder) {
     started.place.host = static_cast<size_t>(task.Int("host", 0, 0, kMaxNumber));
     started.place.first_gpu = static_cast<int>(task.Int("first_gpu", 0, 0, kMaxNumber));
     started.stays = task.Bool("stays", false);
-    fields.Take(task.status());
+    fields.Update(task.status());
   }
   MUSTER_RETURN_IF_ERROR(fields.status());
   return tasks;

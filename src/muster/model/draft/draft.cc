@@ -20,12 +20,13 @@ using Kind = ColumnProfile::Kind;
 using Task = DraftLabel::Task;
 using Use = DraftColumn::Use;
 
-// A network needs more rows than a linear model to be better.
+// With fewer rows a network is no better than a linear model.
 constexpr uint64_t kMinRowsOfNetwork = 1000;
-// Up to so many words, each gets an input of the network; more share an embedding.
+// A column of up to so many words gets one network input per word; a column of more words gets an
+// embedding.
 constexpr uint64_t kMaxIndicator = 50;
 constexpr int kEmbedding = 8;
-// A training takes about so many steps.
+// About the number of steps that a training takes.
 constexpr double kSteps = 2000;
 
 int ChooseBatchSize(uint64_t rows) {
@@ -91,7 +92,7 @@ class DraftWriter {
     return StrCat("# How the files are to be read.\nformat:\n", absl::StrJoin(parts, ""), "\n");
   }
 
-  // The texts that stand for no value, if there are any: ", missing: [...]".
+  // Returns ", missing: [...]" with the texts that stand for a missing value; "" if there are none.
   static std::string Missing(const ColumnProfile& column) {
     if (column.marks.empty()) return "";
     std::vector<std::string> marks;
@@ -103,7 +104,7 @@ class DraftWriter {
     const ColumnProfile& profile = *column.profile;
     const std::string missing = Missing(profile);
     if (column.use == Use::kNumber) {
-      // Fractions may come in later data, too, and so may missing values.
+      // Later data may also have fractions and missing values.
       if (profile.is_list()) return StrCat("{type: float, list: true", missing, "}");
       return StrCat("{type: float, default: ", YamlNumber(profile.numbers.mean), missing, "}");
     }
@@ -172,7 +173,7 @@ class DraftWriter {
     return StrCat(text, "head: ", TaskName(label.task), "\n");
   }
 
-  // A name that is no other column's.
+  // Returns a name that no other column has.
   std::string NewName(const std::string& name) {
     std::string fresh = name;
     while (!taken_.insert(fresh).second) fresh += '_';
@@ -196,7 +197,7 @@ class DraftWriter {
     const ColumnProfile& profile = *column.profile;
     const std::string name = YamlText(profile.name);
     const std::string shape = column.shape > 1 ? StrCat(", shape: ", column.shape) : "";
-    // A date's mean has more digits than six, and its deviation is what counts.
+    // A date's mean needs more than six digits, since its deviation is much smaller.
     const std::string scaling =
         column.use == Use::kDate
             ? absl::StrFormat(", mean: %d, stddev: %d", std::llround(profile.numbers.mean),
@@ -299,9 +300,10 @@ absl::StatusOr<Draft> DraftModel(const data::Profile& profile, const DraftReques
     }
   }
   if (draft.used() == 0) {
-    return absl::InvalidArgumentError(StrCat(
-        request.data_name, ": no column beside the label '", request.label, "' can be learned from",
-        draft.warnings.empty() ? "" : "; ", absl::StrJoin(draft.warnings, "; ")));
+    return absl::InvalidArgumentError(StrCat(request.data_name, ": no column besides the label '",
+                                             request.label, "' can be learned from",
+                                             draft.warnings.empty() ? "" : "; ",
+                                             absl::StrJoin(draft.warnings, "; ")));
   }
   const bool deep = draft.label.task != Task::kRegression && profile.rows >= kMinRowsOfNetwork;
   const std::string usual = deep ? "wide_deep" : "linear";

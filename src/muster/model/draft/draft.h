@@ -1,5 +1,5 @@
-// DraftModel: a model file written from a profile of data, for `muster init`. It trains as it is,
-// and its comments say what was found, so that a person can change it.
+// DraftModel: writes a model file from a profile of data, for `muster init`. The file can be
+// trained as it is; its comments say what was found in the data, so that a person can change it.
 #pragma once
 
 #include <string>
@@ -21,21 +21,22 @@ struct DraftRequest {
 
 struct Draft {
   DraftLabel label;
-  std::vector<DraftColumn> columns;  // without the label's, in the order of the data
+  std::vector<DraftColumn> columns;  // all columns but the label, in the order of the data
   const DraftType* type = nullptr;
   int batch_size = 0;
   int64_t epochs = 0;
-  std::vector<std::string> warnings;  // of columns that are not read as what they hold
+  std::vector<std::string> warnings;  // of columns whose values are read as words although they
+                                      // look like numbers or dates
   std::string yaml;                   // the model file
 
-  uint64_t used() const;  // columns that are not left out
+  uint64_t used() const;  // number of columns that are not left out
 };
 
 // `profile` must outlive the draft. Errors: those of MakeDraftLabel, FindDraftType and
 // CheckDraftType; INVALID_ARGUMENT if no column is left to learn from.
 absl::StatusOr<Draft> DraftModel(const data::Profile& profile, const DraftRequest& request);
 
-// What a column holds, in words: "float, 12 missing (NA), 0.5 to 7, mean 3.2".
+// Describes what a column holds: "float, 12 missing (NA), 0.5 to 7, mean 3.2".
 std::string DescribeColumn(const data::ColumnProfile& column);
 
 }  // namespace muster::model

@@ -21,10 +21,11 @@ using Task = DraftLabel::Task;
 
 constexpr uint64_t kMaxVocabulary = 200;
 constexpr uint64_t kMaxWordClasses = 1000;
-constexpr uint64_t kMaxNumberClasses = 20;  // whole numbers that are classes and not amounts
-// Fewer rows say nothing about whether values occur again.
+// up to so many different whole numbers are classes, not amounts
+constexpr uint64_t kMaxNumberClasses = 20;
+// With fewer rows, that no value occurs twice says nothing.
 constexpr uint64_t kMinRowsOfIds = 20;
-// A long tail: the largest number is so many deviations above the mean.
+// A long tail means that the largest number is so many deviations above the mean.
 constexpr double kLongTail = 8;
 
 std::string Lower(std::string_view text) {
@@ -33,7 +34,7 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-// "id", "user_id", "PassengerId", "uuid".
+// True for "id", "user_id", "PassengerId", "uuid".
 bool IsNamedAsId(const std::string& name) {
   const std::string lower = Lower(name);
   for (const std::string_view word : {"id", "uuid", "guid", "index", "key", "rowid"}) {
@@ -43,8 +44,8 @@ bool IsNamedAsId(const std::string& name) {
          lower.ends_with("-id") || lower.ends_with(" id") || lower.ends_with("uuid");
 }
 
-// Whether the values only name the rows: none occurs twice, and they are text, or whole numbers
-// that count the rows or are called an ID. Amounts may all be different, too.
+// Whether the values only name the rows: no value occurs twice, and they are text, or whole numbers
+// that count the rows or belong to a column called an ID. Amounts may all be different, too.
 bool IsId(const ColumnProfile& column) {
   if (!column.never_twice || column.is_list() || column.values < kMinRowsOfIds) return false;
   if (column.kind == Kind::kText) return true;
@@ -55,8 +56,9 @@ bool IsId(const ColumnProfile& column) {
   return column.ascending || counts_rows || IsNamedAsId(column.name);
 }
 
-// Twice as many as there are distinct values, as 1, 2 or 5 times a power of ten: two in five values
-// or fewer shares its bucket with another. Ten times as many where they were not all counted.
+// Returns twice the number of distinct values, rounded to 1, 2 or 5 times a power of ten, so that
+// at most two in five values share their bucket with another one; ten times the number if not all
+// distinct values were counted.
 int64_t RoundBuckets(const ColumnProfile& column) {
   const uint64_t least = (column.more_distinct ? 20 : 2) * column.distinct;
   for (int64_t power = 100;; power *= 10) {
@@ -75,7 +77,7 @@ DraftColumn MakeNumber(const ColumnProfile& column) {
   if (column.is_list()) {
     if (column.least_in_row != column.most_in_row) {
       return LeftOut(column, StrCat("it has ", column.least_in_row, " to ", column.most_in_row,
-                                    " numbers a row; a sequence_numeric column can pool them"));
+                                    " numbers per row; a sequence_numeric column can pool them"));
     }
     draft.shape = static_cast<int>(column.most_in_row);
   }
@@ -98,7 +100,7 @@ DraftColumn MakeText(const ColumnProfile& column) {
   return draft;
 }
 
-// Distinct whole numbers, ascending: "1", "1.0" and "+1" are one.
+// Returns the distinct whole numbers, ascending: "1", "1.0" and "+1" are the same.
 std::vector<int64_t> SortedInts(const ColumnProfile& column) {
   std::vector<int64_t> ints;
   for (const auto& word : column.words) {
@@ -133,7 +135,7 @@ DraftLabel MakeNumberLabel(const ColumnProfile& column) {
   label.task = ints.size() == 2 ? Task::kBinary : Task::kMultiClass;
   label.classes = ints.size();
   if (ints.front() == 0 && ints.back() == static_cast<int64_t>(ints.size()) - 1) return label;
-  if (column.stored == ValueType::kFloat) {  // which cannot have words
+  if (column.stored == ValueType::kFloat) {  // a float column cannot have words
     return {.profile = &column, .task = Task::kRegression};
   }
   for (const int64_t value : ints) label.words.push_back(StrCat(value));
@@ -171,7 +173,7 @@ std::string DescribeUnread(const ColumnProfile& column) {
 
 DraftColumn MakeDraftColumn(const ColumnProfile& column) {
   if (column.kind == Kind::kNothing) return LeftOut(column, "no row has a value");
-  // A word beside missing values says something.
+  // If there are missing values besides a single word, whether the word is there says something.
   const bool can_be_missing = column.kind == Kind::kText && column.missing > 0;
   if (column.distinct == 1 && !column.more_distinct && !can_be_missing) {
     return LeftOut(column, "all values are the same");
@@ -209,7 +211,7 @@ absl::StatusOr<DraftLabel> MakeDraftLabel(const data::Profile& profile, const st
   const std::string label = StrCat("label '", name, "'");
   if (column->is_list()) {
     return absl::InvalidArgumentError(
-        StrCat(label, " has several values a row; docs/spec.md (head) says how to learn these"));
+        StrCat(label, " has several values per row; docs/spec.md (head) says how to learn them"));
   }
   if (column->kind == Kind::kNothing) {
     return absl::InvalidArgumentError(StrCat(label, " has no value in any row"));

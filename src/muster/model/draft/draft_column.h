@@ -1,5 +1,5 @@
-// What `muster init` makes of each column of the data: the input, the feature columns over it, or
-// why it is left out.
+// Decides what `muster init` makes of each column of the data: the input and the feature columns
+// over it, or why it is left out.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ struct DraftColumn {
   enum class Use { kLeftOut, kNumber, kDate, kVocabulary, kHash };
   const data::ColumnProfile* profile = nullptr;
   Use use = Use::kLeftOut;
-  std::string why = {};                 // left out
-  bool log1p = false;                   // kNumber: also its logarithm
-  int shape = 1;                        // kNumber: values a row
+  std::string why = {};                 // why the column is left out
+  bool log1p = false;                   // kNumber: its logarithm is a column too
+  int shape = 1;                        // kNumber: values per row
   std::vector<std::string> words = {};  // kVocabulary, most frequent first
   int64_t buckets = 0;                  // kHash
 
@@ -34,17 +34,17 @@ struct DraftLabel {
   enum class Task { kBinary, kMultiClass, kRegression };
   const data::ColumnProfile* profile = nullptr;
   Task task = Task::kBinary;
-  // The classes in the order of their numbers; empty if the values are these numbers, or are to be
-  // predicted themselves.
+  // The classes in the order of their numbers; empty if the values are these numbers themselves, or
+  // amounts to be predicted.
   std::vector<std::string> words = {};
   uint64_t classes = 0;
 };
 
-// "binary", "multi_class", "regression".
+// Returns "binary", "multi_class" or "regression".
 std::string_view TaskName(DraftLabel::Task task);
 
-// NOT_FOUND, which suggests the nearest name, if there is no such column; INVALID_ARGUMENT for one
-// that cannot be learned: it has one value, is a list, or is text with too many words.
+// NOT_FOUND, which suggests the nearest name, if there is no such column. INVALID_ARGUMENT for a
+// column that cannot be learned: it has one value, is a list, or is text with too many words.
 absl::StatusOr<DraftLabel> MakeDraftLabel(const data::Profile& profile, const std::string& label);
 
 }  // namespace muster::model

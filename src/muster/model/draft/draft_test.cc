@@ -20,7 +20,8 @@ using Use = DraftColumn::Use;
 
 class DraftTest : public ::testing::Test {
  protected:
-  // The draft from a file of this text, whose YAML must be a sound model file: it becomes `spec_`.
+  // Drafts a model file from a data file with this text. The YAML must be a valid model file, which
+  // becomes `spec_`.
   absl::StatusOr<Draft> Try(const std::string& text, const std::string& label,
                             const std::string& path = "data.csv") {
     EXPECT_TRUE(io::WriteFileAtomically(*files_, path, text).ok());
@@ -42,13 +43,13 @@ class DraftTest : public ::testing::Test {
     EXPECT_TRUE(draft.ok()) << draft.status();
     return draft.ok() ? *std::move(draft) : Draft();
   }
-  // Rows of "x,y" with these values of y.
+  // Drafts for rows of "x,y" with these values of y.
   Draft WithLabels(const std::vector<std::string>& labels) {
     std::string text = "x,y\n";
     for (size_t i = 0; i < 30; ++i) text += StrCat(i % 7, ",", labels[i % labels.size()], "\n");
     return Make(text, "y");
   }
-  // How a column with these values is used; they are repeated to 60 rows if `repeat`.
+  // Returns how a column with these values is used; they are repeated to 60 rows if `repeat`.
   DraftColumn Column(const std::vector<std::string>& values, bool repeat = true,
                      const std::string& name = "x") {
     std::string text = StrCat("other,", name, ",y\n");
@@ -92,7 +93,7 @@ TEST_F(DraftTest, TaskOfTheLabel) {
   EXPECT_EQ(spec_.head.kind, "regression");
 }
 
-TEST_F(DraftTest, LabelsThatCannotBeLearned) {
+TEST_F(DraftTest, LabelsThatCannotBeLearnedAreRefused) {
   const absl::Status misspelt = Try("id,Survived\n1,0\n2,1\n", "Survivd").status();
   EXPECT_EQ(misspelt.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(misspelt.message(),
@@ -109,7 +110,7 @@ TEST_F(DraftTest, LabelsThatCannotBeLearned) {
   for (int i = 0; i < 1001; ++i) many += StrCat(i % 3, ",w", i, "\n");
   EXPECT_THAT(std::string(Try(many, "y").status().message()), HasSubstr("too many classes"));
   EXPECT_THAT(std::string(Try("x,y\n1,0\n1,1\n", "y").status().message()),
-              HasSubstr("no column beside the label"));
+              HasSubstr("no column besides the label"));
 }
 
 TEST_F(DraftTest, NumbersAreScaled) {
@@ -162,10 +163,14 @@ TEST_F(DraftTest, WordsAreAVocabularyOrHashed) {
 
 TEST_F(DraftTest, IdsAreLeftOut) {
   EXPECT_EQ(Column(Numbered("w", 60, 7), false).use, Use::kLeftOut);
-  EXPECT_EQ(Column(Numbered("", 60, 1), false).use, Use::kLeftOut) << "they count the rows";
-  EXPECT_EQ(Column(Numbered("", 60, 7), false).use, Use::kLeftOut) << "each above the last";
-  EXPECT_EQ(Column(Numbered("", 60, 401), false, "UserId").use, Use::kLeftOut) << "by name";
-  EXPECT_EQ(Column(Numbered("", 60, 401), false, "pay").use, Use::kNumber) << "amounts may differ";
+  EXPECT_EQ(Column(Numbered("", 60, 1), false).use, Use::kLeftOut)
+      << "numbers that count the rows are an ID";
+  EXPECT_EQ(Column(Numbered("", 60, 7), false).use, Use::kLeftOut)
+      << "numbers that always ascend are an ID";
+  EXPECT_EQ(Column(Numbered("", 60, 401), false, "UserId").use, Use::kLeftOut)
+      << "a column named as an ID is one";
+  EXPECT_EQ(Column(Numbered("", 60, 401), false, "pay").use, Use::kNumber)
+      << "amounts may all be different";
   const DraftColumn column = Column({"7"});
   EXPECT_EQ(column.use, Use::kLeftOut);
   EXPECT_THAT(column.why, HasSubstr("are the same"));
@@ -274,7 +279,7 @@ TEST_F(DraftTest, NumbersAndDatesInUnreadFormsAreTold) {
                                               "and numbers with a comma, such as 0,0"));
 }
 
-TEST_F(DraftTest, NamesAndWordsThatYamlTakesForOthers) {
+TEST_F(DraftTest, NamesAndWordsThatYamlWouldMisreadAreQuoted) {
   Make("\"a: b\",\"no\",\"x \"\"q\"\" #\",y\n1,yes,null,1\n2,no,\"a, b\",0\n1,no,~,1\n", "y");
   EXPECT_NE(spec_.features.schema.Find("a: b"), -1);
   EXPECT_NE(spec_.features.schema.Find("no"), -1);
@@ -282,14 +287,14 @@ TEST_F(DraftTest, NamesAndWordsThatYamlTakesForOthers) {
   EXPECT_THAT(spec_.features.Find("no")->words, ElementsAre("no", "yes"));
 }
 
-TEST_F(DraftTest, AFeatureColumnGetsANameOfItsOwn) {
+TEST_F(DraftTest, AFeatureColumnGetsAUniqueName) {
   std::string text = "word,word_indicator,y\n";
   for (int i = 0; i < 1200; ++i) text += StrCat("w", i % 3, ",", i % 5, ",", i % 2, "\n");
   Make(text, "y");
   EXPECT_NE(spec_.features.Find("word_indicator_"), nullptr);
 }
 
-TEST(YamlTextTest, ListsAreBroken) {
+TEST(YamlTextTest, LongListsAreBrokenIntoLines) {
   const std::vector<std::string> words(30, "abcdefgh");
   const std::string list = YamlList(words, 11, 12);
   EXPECT_THAT(list, HasSubstr("abcdefgh,\n            abcdefgh"));

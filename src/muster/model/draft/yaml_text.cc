@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kWidth = 100;
 constexpr size_t kShownCharacters = 30;
 
-// Words that some readers of YAML take for other things than text.
+// Words that some readers of YAML do not read as text.
 constexpr std::array<std::string_view, 9> kReserved = {"true", "false", "yes", "no", "on",
                                                        "off",  "null",  "y",   "n"};
 

@@ -9,9 +9,9 @@
 
 namespace muster::model {
 
-// `write` fills a folder with a temporary name (it creates the folder and its parents and syncs the
-// files), which is then renamed to `folder`; the parent is synced. ALREADY_EXISTS when `folder`
-// exists; after an error nothing is left. Errors begin with "exporting FOLDER".
+// Calls `write`, which fills a folder with a temporary name (it creates the folder and its parents
+// and syncs the files); then renames the folder to `folder` and syncs the parent. ALREADY_EXISTS if
+// `folder` exists. After an error nothing is left. Errors begin with "exporting FOLDER".
 absl::Status WriteExportFolder(io::FileSystem& files, const std::string& folder,
                                const std::function<absl::Status(const std::string&)>& write);
 

@@ -20,7 +20,7 @@ absl::StatusOr<std::vector<engine::PredictionTensor>> GetPredictions(const Keras
     engine::PredictionTensor& tensor = tensors.emplace_back();
     tensor.name = column.name;
     const auto width = formats::ElementCount(column.shape);
-    // Of any length: what a batch has.
+    // A width of 0 means any length: the one that a batch has.
     tensor.width = width && std::in_range<int>(*width) ? static_cast<int>(*width) : 0;
     auto type = engine::PredictionType(column.type);
     if (!type.ok()) return Annotate(type.status(), StrCat("prediction ", column.name));

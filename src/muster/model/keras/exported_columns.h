@@ -12,8 +12,8 @@ namespace muster::model {
 
 features::RawColumnSpecs GetRawColumns(const engine::tensorflow::KerasExport& model);
 
-// One tensor, without rows, for each of the model's predictions. INVALID_ARGUMENT for a type that
-// is neither a number nor a string.
+// Returns one tensor, without rows, for each of the model's predictions. INVALID_ARGUMENT for a
+// type that is neither a number nor a string.
 absl::StatusOr<std::vector<engine::PredictionTensor>> GetPredictions(
     const engine::tensorflow::KerasExport& model);
 

@@ -11,7 +11,7 @@ enum class MetaGraphField : protozero::pbf_tag_type { kGraph = 2 };
 
 constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 
-// The graph of the first MetaGraphDef; "" where there is none. Throws what protozero does.
+// Returns the graph of the first MetaGraphDef; "" if there is none. Throws protozero's exceptions.
 std::string FirstGraph(const std::string& bytes) {
   protozero::pbf_message<SavedModelField> saved(bytes);
   while (saved.next(SavedModelField::kMetaGraphs)) {

@@ -9,7 +9,7 @@
 
 namespace muster::model {
 
-// An encoded GraphDef: the operations of a step. DATA_LOSS for a broken export.
+// Returns an encoded GraphDef with the operations of a step. DATA_LOSS for a broken export.
 absl::StatusOr<std::string> StepGraph(io::FileSystem& files,
                                       const engine::tensorflow::KerasExport& model);
 

@@ -20,7 +20,7 @@ using formats::BundleReader;
 using formats::BundleWriter;
 
 constexpr const char* kServing = "before_training";
-constexpr const char* kOldServing = "serving";  // of exports before that name
+constexpr const char* kOldServing = "serving";  // the folder's name in older exports
 constexpr const char* kVariables = "variables";
 constexpr const char* kFingerprint = "fingerprint.pb";
 
@@ -32,7 +32,7 @@ std::string BundleIn(const std::string& saved_model) {
   return io::JoinPath(io::JoinPath(saved_model, kVariables), kVariables);
 }
 
-// The weights that are written, by their keys.
+// The weights to be written, by their keys in the bundle.
 using Trained = std::map<std::string, engine::VariableView, std::less<>>;
 
 absl::StatusOr<Trained> MatchWeights(const KerasExport& model,
@@ -40,7 +40,7 @@ absl::StatusOr<Trained> MatchWeights(const KerasExport& model,
                                      std::span<const engine::VariableView> weights) {
   if (variables.size() != weights.size()) {
     return absl::InvalidArgumentError(
-        StrCat(weights.size(), " weights for ", variables.size(), " variables"));
+        StrCat(weights.size(), " weights were given for ", variables.size(), " variables"));
   }
   std::map<std::string_view, engine::VariableView> by_name;
   for (size_t i = 0; i < variables.size(); ++i) by_name[variables[i].name] = weights[i];
@@ -58,7 +58,7 @@ absl::StatusOr<Trained> MatchWeights(const KerasExport& model,
         view.rows * view.cols != formats::ElementCount(variable.shape)) {
       return absl::InvalidArgumentError(
           StrCat("the weights of '", variable.name, "' are ", view.rows, " x ", view.cols,
-                 " of float32, in ", model.folder, " it has ",
+                 " of float32, but in ", model.folder, " it has ",
                  formats::ElementCount(variable.shape).value_or(0), " elements of ",
                  formats::DataTypeName(variable.type)));
     }
@@ -69,7 +69,7 @@ absl::StatusOr<Trained> MatchWeights(const KerasExport& model,
       StrCat(model.folder, " has no variable '", by_name.begin()->first, "'"));
 }
 
-// The template must be that of the manifest, so that no value comes under another's key.
+// The template must match the manifest, so that no value is written under another variable's key.
 absl::Status CheckTemplate(const KerasExport& model, const BundleReader& initial,
                            const std::string& serving) {
   for (size_t i = 0; i < model.variables.size(); ++i) {
@@ -79,10 +79,10 @@ absl::Status CheckTemplate(const KerasExport& model, const BundleReader& initial
         found->second.shape == variable.shape) {
       continue;
     }
-    return absl::DataLossError(
-        StrCat(BundleIn(serving), ": ", GetKey(i),
-               found == initial.tensors().end() ? " is not there" : " is of another type or shape",
-               "; it is '", variable.name, "' of ", model.folder, ": export the model again"));
+    return absl::DataLossError(StrCat(
+        BundleIn(serving), ": ", GetKey(i),
+        found == initial.tensors().end() ? " is missing" : " has another type or shape",
+        "; it belongs to '", variable.name, "' of ", model.folder, ": export the model again"));
   }
   return absl::OkStatus();
 }

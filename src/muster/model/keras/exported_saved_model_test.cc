@@ -124,7 +124,7 @@ TEST_F(ExportServingTest, CopiesAllButWhatBelongsToTheInitialValues) {
               ElementsAre("variables.data-00000-of-00001", "variables.index"));
 }
 
-TEST_F(ExportServingTest, TrainedValuesComeUnderTheirNumbers) {
+TEST_F(ExportServingTest, TrainedValuesAreWrittenUnderTheirKeys) {
   ASSERT_TRUE(Export().ok());
   const auto bundle = formats::BundleReader::Open(*files_, "served/1/variables/variables");
   ASSERT_TRUE(bundle.ok()) << bundle.status();
@@ -144,7 +144,7 @@ TEST_F(ExportServingTest, TheTemplateOfAnOlderExportIsFound) {
   EXPECT_EQ(*io::ReadFile(*files_, "served/1/saved_model.pb"), "of saved_model.pb");
 }
 
-TEST_F(ExportServingTest, TheRestIsTheTemplates) {
+TEST_F(ExportServingTest, EverythingElseIsTheTemplates) {
   ASSERT_TRUE(Export().ok());
   const auto bundle = *formats::BundleReader::Open(*files_, "served/1/variables/variables");
   EXPECT_EQ(Read(*bundle, 2), std::string(12, 'C'));
@@ -165,7 +165,7 @@ TEST_F(ExportServingTest, RefusesWeightsThatAreNotTheModels) {
   EXPECT_THAT(Failure(), testing::AllOf(HasSubstr("no weights for 'table'"), HasSubstr("export")));
   specs_[1].name = "table";
   specs_.push_back({.name = "other", .shape = {1}, .initializer = {}});
-  EXPECT_THAT(Failure(), HasSubstr("4 weights for 5 variables"));
+  EXPECT_THAT(Failure(), HasSubstr("4 weights were given for 5 variables"));
   views_.push_back({trained_[0].data(), 1, 1});
   EXPECT_THAT(Failure(), HasSubstr("export has no variable 'other'"));
   specs_.pop_back();
@@ -183,13 +183,13 @@ TEST_F(ExportServingTest, RefusesATemplateOfAnotherModel) {
                              HasSubstr("'frozen'"), HasSubstr("export the model again")));
   model_.variables[2].shape = {3, 1};
   Variable("more", Kind::kDense, {1}, false);
-  EXPECT_THAT(Failure(), testing::AllOf(HasSubstr("vars/7/"), HasSubstr("is not there")));
+  EXPECT_THAT(Failure(), testing::AllOf(HasSubstr("vars/7/"), HasSubstr("is missing")));
 }
 
-TEST_F(ExportServingTest, ABrokenTemplateIsNoModel) {
+TEST_F(ExportServingTest, ABrokenTemplateIsRefused) {
   const std::string data = "export/before_training/variables/variables.data-00000-of-00001";
   std::string bytes = *io::ReadFile(*files_, data);
-  // Of the frozen table; what is trained is not read.
+  // The byte belongs to the frozen table; the trained variables of the template are not read.
   bytes[bytes.find('C')] ^= 1;
   ASSERT_TRUE(io::WriteFileAtomically(*files_, data, bytes).ok());
   EXPECT_THAT(Failure(), HasSubstr("checksum"));
@@ -197,7 +197,7 @@ TEST_F(ExportServingTest, ABrokenTemplateIsNoModel) {
   EXPECT_THAT(Failure(), HasSubstr("export/before_training"));
 }
 
-// Whatever fails, the folder is either whole or not there, and nothing else is.
+// Whatever fails, the folder is either complete or absent, and nothing else is left.
 TEST_F(ExportServingTest, AFailureAtAnyChangeLeavesNothing) {
   io::FaultFileSystem counting(*files_);
   ASSERT_TRUE(ExportServing(counting, model_, specs_, views_, "served/0").ok());

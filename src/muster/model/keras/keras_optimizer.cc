@@ -21,7 +21,7 @@ using optim::ScheduleSpec;
 using optim::ValueRange;
 using ScheduleKind = ScheduleSpec::Kind;
 
-// 0 with a status that says why.
+// Returns 0, with an error in the status, if the number is missing or out of range.
 double ReadNumber(JsonFields& fields, const char* name, ValueRange range) {
   if (!fields.Has(name)) fields.Fail(StrCat("\"", name, "\" is missing"));
   const double value = fields.Number(name, 0);
@@ -31,7 +31,7 @@ double ReadNumber(JsonFields& fields, const char* name, ValueRange range) {
   return 0;
 }
 
-// Numbers of a list, all in their range.
+// Reads a list of numbers, all of which must be in range.
 std::vector<double> ReadNumbers(JsonFields& fields, const char* name, ValueRange range) {
   std::vector<double> numbers;
   for (const Json& each : fields.List(name)) {
@@ -44,12 +44,12 @@ std::vector<double> ReadNumbers(JsonFields& fields, const char* name, ValueRange
   return numbers;
 }
 
-// Keras casts it to the type of a step.
+// Keras casts the number to the type of a step.
 int64_t StepAt(double number) {
   return static_cast<int64_t>(std::min(number, std::ldexp(1.0, 62)));
 }
 
-// Arguments of Keras's class and what they are here.
+// An argument of Keras's class, and the field that it sets here.
 struct ScheduleNumber {
   const char* name;
   double ScheduleSpec::*member;
@@ -101,7 +101,7 @@ void ReadSchedule(JsonFields& fields, OptimizerSpec* spec) {
   const std::string name = fields.Text("schedule");
   const auto found = std::ranges::find(KerasSchedules(), name, &KerasScheduleEntry::name);
   if (found == KerasSchedules().end()) {
-    return fields.Take(absl::UnimplementedError(
+    return fields.Update(absl::UnimplementedError(
         StrCat(fields.where(), ": muster has no schedule \"", name,
                "\": export with a learning rate that is a number or one of Keras's schedules")));
   }
@@ -114,7 +114,7 @@ void ReadSchedule(JsonFields& fields, OptimizerSpec* spec) {
   schedule.staircase = fields.Bool("staircase", false);
   schedule.cycle = fields.Bool("cycle", false);
   if (schedule.kind == ScheduleKind::kCosine && fields.Has("warmup_target")) {
-    // From initial_learning_rate to the target, and down from there.
+    // The rate rises from initial_learning_rate to the target, and decays from there.
     spec->learning_rate = ReadNumber(fields, "warmup_target", ValueRange::kPositive);
     schedule.warm_up_steps = StepAt(ReadNumber(fields, "warmup_steps", ValueRange::kNotNegative));
     schedule.warm_up_from = ReadNumber(fields, "initial_learning_rate", ValueRange::kNotNegative);
@@ -140,7 +140,7 @@ void ReadLearningRate(JsonFields& fields, const Json& optimizer, OptimizerSpec* 
   } else {
     ReadSchedule(schedule, spec);
   }
-  fields.Take(schedule.status());
+  fields.Update(schedule.status());
 }
 
 optim::ClipSpec ReadClip(JsonFields& fields, double clip_value) {
@@ -160,11 +160,11 @@ optim::ClipSpec ReadClip(JsonFields& fields, double clip_value) {
     spec = {.kind = kind, .limit = ReadNumber(clip, name, ValueRange::kPositive)};
   }
   if (given > 1) clip.Fail("has more than one of clipnorm, clipvalue and global_clipnorm");
-  fields.Take(clip.status());
+  fields.Update(clip.status());
   return spec;
 }
 
-// Gives out->specs its weight decay, and those variables that it leaves out another one.
+// Sets the weight decay of out->specs; the variables that it excludes get a second spec.
 void ReadWeightDecay(JsonFields& fields, KerasOptimizer* out) {
   if (!fields.Has("weight_decay")) return;
   const Json& object = fields.Object("weight_decay");
@@ -183,17 +183,17 @@ void ReadWeightDecay(JsonFields& fields, KerasOptimizer* out) {
     }
     out->groups[each.get<size_t>()] = 1;
   }
-  fields.Take(decay.status());
+  fields.Update(decay.status());
 }
 
 void ReadRule(JsonFields& fields, OptimizerSpec* spec) {
   const std::string name = fields.Text("name");
   const optim::OptimizerKind* const kind = optim::FindKerasClass(name);
   if (fields.Text("rule") != "keras" || kind == nullptr) {
-    return fields.Take(absl::UnimplementedError(
-        StrCat(fields.where(), ": ", name,
-               ": this muster has no such rule: export the model with the muster.keras that "
-               "belongs to it, which writes an optimizer that it does not know as a function")));
+    return fields.Update(absl::UnimplementedError(StrCat(
+        fields.where(), ": ", name,
+        ": this muster does not know such a rule: export the model with the muster.keras of the "
+        "same version, which exports an optimizer that it does not know as a function")));
   }
   spec->rule = OptimizerSpec::Rule::kKeras;
   spec->kind = kind->name;
@@ -217,7 +217,7 @@ absl::StatusOr<KerasOptimizer> ParseKerasOptimizer(const KerasExport& model) {
   MUSTER_RETURN_IF_ERROR(fields.status());
   ReadLearningRate(fields, model.optimizer, &spec, &out);
   out.clip = ReadClip(fields, model.clip_value);
-  // Of sums alone nobody can tell the norm of their entries.
+  // From sums alone the norm of their entries cannot be computed.
   spec.squares = out.clip.by_norm();
   out.specs = {spec};
   ReadWeightDecay(fields, &out);

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using ClipKind = optim::ClipSpec::Kind;
 
-// An export of three variables with that optimizer.
+// Parses an export of three variables with this optimizer.
 absl::StatusOr<KerasOptimizer> ParseWith(const std::string& optimizer) {
   auto model = engine::tensorflow::ParseKerasExport(
       R"({"format": "muster.keras", "version": 1, "variables": [
@@ -35,7 +35,7 @@ absl::StatusOr<KerasOptimizer> ParseWith(const std::string& optimizer) {
   return ParseKerasOptimizer(*model);
 }
 
-// SGD with that learning rate.
+// Parses SGD with this learning rate.
 absl::StatusOr<KerasOptimizer> WithRate(const std::string& rate) {
   return ParseWith(R"({"name": "SGD", "rule": "keras", "momentum": 0.0, "nesterov": true,
                    "learning_rate": )" +
@@ -54,7 +54,7 @@ TEST(KerasOptimizerTest, AdamWithDecayThatLeavesVariablesOut) {
   expected.parameters["beta1"] = 0.8;
   expected.parameters["beta2"] = 0.99;
   expected.parameters["epsilon"] = 1e-6;
-  expected.squares = true;  // for the norm
+  expected.squares = true;  // needed for the norm
   OptimizerSpec decays = expected;
   decays.weight_decay = 0.004;
   EXPECT_THAT(parsed->specs, ElementsAre(decays, expected));
@@ -62,7 +62,7 @@ TEST(KerasOptimizerTest, AdamWithDecayThatLeavesVariablesOut) {
   EXPECT_EQ(parsed->clip, (optim::ClipSpec{.kind = ClipKind::kGlobalNorm, .limit = 2}));
 }
 
-TEST(KerasOptimizerTest, EveryNumberOfARule) {
+TEST(KerasOptimizerTest, EveryNumberOfARuleIsRead) {
   const auto ftrl = ParseWith(
       R"({"name": "Ftrl", "rule": "keras", "learning_rate": 0.1, "learning_rate_power": -0.7,
           "initial_accumulator_value": 0.2, "l1_regularization_strength": 0.3,
@@ -100,7 +100,7 @@ TEST(KerasOptimizerTest, EveryNumberOfARule) {
   EXPECT_EQ(adagrad->specs[0].Get("initial_accumulator"), 0);
 }
 
-TEST(KerasOptimizerTest, SgdTakesSquaresWhereANormIsTaken) {
+TEST(KerasOptimizerTest, SgdNeedsSquaresIfClippedByNorm) {
   const auto sgd =
       ParseWith(R"({"name": "SGD", "rule": "keras", "learning_rate": 0.1, "momentum": 0.9,
       "nesterov": true, "clip": {"clipnorm": 1.5}})");
@@ -113,10 +113,10 @@ TEST(KerasOptimizerTest, SgdTakesSquaresWhereANormIsTaken) {
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_FALSE(plain->specs[0].squares);
   EXPECT_TRUE((*optim::NewOptimizer(plain->specs[0]))->slots().empty())
-      << "without momentum there is no nesterov";
+      << "without momentum nesterov must be off";
 }
 
-TEST(KerasOptimizerTest, EverySchedule) {
+TEST(KerasOptimizerTest, EveryScheduleIsRead) {
   const auto rate = [](const std::string& text, int64_t step) {
     const auto parsed = WithRate(text);
     EXPECT_TRUE(parsed.ok()) << parsed.status();
@@ -156,13 +156,13 @@ TEST(KerasOptimizerTest, EverySchedule) {
   EXPECT_FLOAT_EQ(rate(restarts, 20), 0.1f);
 }
 
-TEST(KerasOptimizerTest, FunctionsAreTheUpdaters) {
+TEST(KerasOptimizerTest, FunctionsAreLeftToTheUpdater) {
   const auto apply = ParseWith(R"({"name": "Lion", "apply": true, "slots": []})");
   ASSERT_TRUE(apply.ok()) << apply.status();
   EXPECT_TRUE(apply->applies);
   EXPECT_THAT(apply->specs, testing::IsEmpty());
   EXPECT_THAT(apply->groups, ElementsAre(0, 0, 0));
-  EXPECT_EQ(apply->clip, optim::ClipSpec()) << "it is within the function";
+  EXPECT_EQ(apply->clip, optim::ClipSpec()) << "clipping belongs to the function";
 
   const auto schedule = WithRate(R"({"signature": "learning_rate"})");
   ASSERT_TRUE(schedule.ok()) << schedule.status();
@@ -170,22 +170,24 @@ TEST(KerasOptimizerTest, FunctionsAreTheUpdaters) {
   ASSERT_NE(schedule->rate, nullptr);
   schedule->rate->Set(3, 0.25f);
   EXPECT_EQ(optim::RateAt(schedule->specs[0], 3), 0.25f);
-  EXPECT_TRUE(std::isnan(optim::RateAt(schedule->specs[0], 4))) << "nobody has computed it";
+  EXPECT_TRUE(std::isnan(optim::RateAt(schedule->specs[0], 4)))
+      << "the rate has not been computed yet";
   EXPECT_EQ(WithRate("0.1")->rate, nullptr);
 }
 
-TEST(KerasOptimizerTest, WhatIsNotKnownHasAWayOut) {
+TEST(KerasOptimizerTest, UnknownOptimizersAreRefusedWithAdvice) {
   const auto rule = ParseWith(R"({"name": "Lion", "rule": "keras", "learning_rate": 0.1})");
   EXPECT_EQ(rule.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(ToStd(rule.status().message()),
-              HasSubstr("m/model.json.optimizer: Lion: this muster has no such rule: export"));
+  EXPECT_THAT(
+      ToStd(rule.status().message()),
+      HasSubstr("m/model.json.optimizer: Lion: this muster does not know such a rule: export"));
   EXPECT_EQ(WithRate(R"({"schedule": "Mine"})").status().code(), absl::StatusCode::kUnimplemented);
   const auto signature = WithRate(R"({"signature": "rate"})");
   EXPECT_EQ(signature.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(ToStd(signature.status().message()), HasSubstr("must be \"learning_rate\""));
 }
 
-TEST(KerasOptimizerTest, NumbersOutOfRangeAreNamed) {
+TEST(KerasOptimizerTest, NumbersOutOfRangeAreReported) {
   const std::string sgd = R"({"name": "SGD", "rule": "keras", "learning_rate": )";
   const std::string adam =
       R"({"name": "Adam", "rule": "keras", "learning_rate": 0.1, "beta_1": 0.9, )";

@@ -26,13 +26,13 @@ constexpr std::string_view kPredict = "tensorflow/serving/predict";
 constexpr std::string_view kClassify = "tensorflow/serving/classify";
 constexpr std::string_view kRegress = "tensorflow/serving/regress";
 
-// What is written besides the variables.
+// What is written in addition to the variables.
 struct Contents {
   std::string saved_model;
   std::vector<SavedModelTables::Asset> assets;
 };
 
-// The signature of one tower: the inputs that it reads, and its vector.
+// Adds the signature of one tower: the inputs that it reads, and its vector.
 void AddTower(const ModelSpec& spec, const std::string& name, const DnnSpec& tower,
               const GraphInputs& inputs, const engine::HeadOutputs& outputs,
               formats::MetaGraph* meta) {
@@ -50,8 +50,9 @@ void AddTower(const ModelSpec& spec, const std::string& name, const DnnSpec& tow
   meta->signatures.push_back({name, std::string(kPredict), used, vector});
 }
 
-// The whole graph. Nodes on the way from serialized examples have tf.estimator's plain names; those
-// from raw values are under "raw/". Variables and lookup tables are the same.
+// Makes the whole graph. Nodes that follow from serialized examples have tf.estimator's plain
+// names; those that follow from raw values are under "raw/". Variables and lookup tables are
+// shared.
 absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
                                       std::span<const engine::VariableSpec> variables,
                                       const DynamicKeys& dynamic_tables) {
@@ -73,7 +74,7 @@ absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
   };
   const std::vector<UsedField> fields = GetFields(spec);
   const GraphInputs examples = AddExampleInputs(fields, &graph);
-  // A baseline model reads no field and gets the number of rows from any that it is given.
+  // A baseline model reads no field; it gets the number of rows from any field that it is given.
   std::vector<UsedField> raw_fields = fields;
   const formats::Field* const any = spec.features.AnyInput();
   if (raw_fields.empty() && any != nullptr) raw_fields.push_back({.field = any});
@@ -155,13 +156,13 @@ absl::Status CheckWeights(std::span<const engine::VariableSpec> variables,
                           std::span<const engine::VariableView> weights) {
   if (variables.size() != weights.size()) {
     return absl::InvalidArgumentError(
-        StrCat(weights.size(), " weights for ", variables.size(), " variables"));
+        StrCat(weights.size(), " weights were given for ", variables.size(), " variables"));
   }
   for (size_t i = 0; i < variables.size(); ++i) {
     if (weights[i].rows * weights[i].cols == variables[i].elements()) continue;
-    return absl::InvalidArgumentError(StrCat("variable '", variables[i].name, "' has ",
-                                             variables[i].elements(), " elements, its weights ",
-                                             weights[i].rows, " x ", weights[i].cols));
+    return absl::InvalidArgumentError(
+        StrCat("variable '", variables[i].name, "' has ", variables[i].elements(),
+               " elements, but its weights are ", weights[i].rows, " x ", weights[i].cols));
   }
   return absl::OkStatus();
 }
@@ -169,10 +170,10 @@ absl::Status CheckWeights(std::span<const engine::VariableSpec> variables,
 // protobuf reads no message of 2 GiB or more.
 absl::Status CheckSize(const std::string& saved_model) {
   if (saved_model.size() <= std::numeric_limits<int32_t>::max()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("saved_model.pb would have ", saved_model.size(),
-             " bytes, TensorFlow reads less than 2 GiB; the vocabularies, or the keys of tables "
-             "that grow, are too many"));
+  return absl::InvalidArgumentError(StrCat(
+      "saved_model.pb would have ", saved_model.size(),
+      " bytes, but TensorFlow reads less than 2 GiB; the vocabularies, or the keys of tables "
+      "that grow, are too large"));
 }
 
 }  // namespace
@@ -183,10 +184,10 @@ absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
                               const std::string& folder,
                               std::span<const std::span<const int64_t>> dynamic_keys,
                               std::optional<int64_t> step) {
-  // What counts as missing in the data that the model learned from does so in what it serves.
+  // Values that counted as missing in the training data also count as missing in requests.
   ModelSpec served = spec;
   served.features.schema = formats::WithMissing(spec.features.schema, spec.format);
-  // With as many rows as its keys have.
+  // Variables of tables that grow get as many rows as they have keys.
   std::vector<engine::VariableSpec> sized(variables.begin(), variables.end());
   DynamicKeys keys;
   for (size_t i = 0; i < dynamic_keys.size() && i < sized.size(); ++i) {

@@ -1,5 +1,5 @@
-// A trained model as a TensorFlow SavedModel: feature columns, tables and network as a graph that
-// TensorFlow Serving and tf.saved_model.load run without any of our code.
+// Writes a trained model as a TensorFlow SavedModel: feature columns, tables and network as a graph
+// that TensorFlow Serving and tf.saved_model.load run without any of Muster's code.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@
 namespace muster::model {
 
 // Writes FOLDER/{saved_model.pb,variables/variables.{index,data-00000-of-00001},assets/<vocabulary
-// files>} under a temporary name and renames it; its parent is created if needed. ALREADY_EXISTS
-// when FOLDER exists; after an error nothing is left. docs/formats/saved_model.md. Signatures (tag
+// files>} under a temporary name and renames it; its parent is created if needed. ALREADY_EXISTS if
+// FOLDER exists. After an error nothing is left. See docs/formats/saved_model.md. Signatures (tag
 // "serve"):
-//   serving_default  an input a field that the model's columns read: values [batch] as after
-//                    defaults were filled in; lists [batch, n], padded with "" (strings) or -1
-//                    (ints), which therefore are no values in them; outputs as predict
+//   serving_default  an input for each field that the model's columns read: values [batch] as they
+//                    are after defaults were filled in; lists [batch, n], padded with "" (strings)
+//                    or -1 (ints), which therefore cannot be values; outputs as in predict
 //   predict          input "examples": serialized tf.Examples [batch]; outputs: the head's
 //                    (engine/predictions.h), all_class_ids as int32
 //   classification   input "inputs": tf.Examples; outputs "classes" (every class' name) and
 //                    "scores", [batch, classes]; not for a regression head
 //   regression       input "inputs": tf.Examples; output "outputs": the logistic [batch, 1] of a
-//                    binary head, the predictions of a regression head; not for others
+//                    binary head, the predictions of a regression head; not for other heads
 //   query, item      of a two_tower model: the raw inputs that the tower reads, and its vector
 // A baseline model reads no inputs: its serving_default takes the first input that is neither
-// label, weight nor key (or, without one, "examples"), and it does not parse its examples. `spec`
-// is valid (features::Validate), `weights` are in the order of `variables`. If the model has
-// growing tables, `dynamic_keys` has for each growing variable its distinct keys; the variable's
-// rows are those of the keys in this order and a row of zeros for all other keys. `step`, if given,
-// is stored in the bundle as "global_step", which TensorFlow does not read.
+// label, weight nor key (or, if there is none, "examples"), and it does not parse its examples.
+// `spec` must be valid (features::Validate); `weights` are in the order of `variables`. If the
+// model has tables that grow, `dynamic_keys` has the distinct keys of each variable that grows; the
+// variable's rows are those of the keys in this order, followed by a row of zeros for all other
+// keys. `step`, if given, is stored in the bundle as "global_step", which TensorFlow does not read.
 absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
                               std::span<const engine::VariableSpec> variables,
                               std::span<const engine::VariableView> weights,

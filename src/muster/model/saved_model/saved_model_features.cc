@@ -21,7 +21,7 @@ using formats::ValueType;
 constexpr uint64_t kDefaultHashKey = 0xDECAFCAFFE;
 constexpr int64_t kStringKeys = std::numeric_limits<int64_t>::max();  // features/keys.cc
 
-// Of a field that gives ids.
+// Returns the type in which a field that gives ids is read.
 DataType IdInputType(const Field& field) {
   return field.type == ValueType::kString ? DataType::kString : DataType::kInt64;
 }
@@ -108,7 +108,7 @@ std::string SavedModelFeatures::Bucketized(const ColumnSpec& column, const Graph
       graph_.Node(GetName(column, "ids"), "Cast", {bucket},
                   {TypeAttr("SrcT", DataType::kInt32), TypeAttr("DstT", DataType::kInt64)});
   if (column.shape == 1) return ids;
-  std::vector<int64_t> first;  // id of each place
+  std::vector<int64_t> first;  // by place in the list: its first id
   for (int64_t i = 0; i < column.shape; ++i) {
     first.push_back(i * (static_cast<int64_t>(column.boundaries.size()) + 1));
   }
@@ -117,7 +117,7 @@ std::string SavedModelFeatures::Bucketized(const ColumnSpec& column, const Graph
                      {TypeAttr("T", DataType::kInt64)});
 }
 
-// Zero where a list has no value.
+// The weight is zero where a list has no value.
 std::string SavedModelFeatures::Weights(const ColumnSpec& column) {
   const GraphInput& input = inputs_.by_field.at(column.weights);
   const std::string weights = AsFloat(column, input);
@@ -171,7 +171,7 @@ std::string SavedModelFeatures::Identity(const ColumnSpec& column, const GraphIn
       {TypeAttr("T", DataType::kInt64)});
 }
 
-// Without a default a value from `buckets` on is an error of the request.
+// If there is no default, a value from `buckets` on makes the request fail.
 std::string SavedModelFeatures::CheckedIdentity(const ColumnSpec& column, const GraphInput& input) {
   const std::string below =
       graph_.Node(GetName(column, "Less"), "Less",
@@ -210,8 +210,8 @@ SavedModelFeatures::Sparse SavedModelFeatures::ToSparse(const std::string& name,
   return sparse;
 }
 
-// As tf.feature_column.crossed_column does it: ids of columns and lists are sparse, raw scalar
-// fields (also "" and -1) dense, and SparseCross takes the sparse ones first.
+// Builds what tf.feature_column.crossed_column does: ids of columns and lists are sparse, raw
+// scalar fields (also "" and -1) dense, and SparseCross takes the sparse inputs first.
 GraphIds SavedModelFeatures::Cross(const ColumnSpec& column) {
   std::vector<std::string> indices, values, shapes, dense;
   std::vector<DataType> sparse_types, dense_types;
@@ -295,7 +295,7 @@ std::string SavedModelFeatures::Scaled(const ColumnSpec& column, const GraphInpu
   return value;
 }
 
-// log(1 + x), and 0 where x is -1 or less.
+// Computes log(1 + x), and 0 where x is -1 or less.
 std::string SavedModelFeatures::Log1p(const ColumnSpec& column, const std::string& value) {
   const std::string zero = graph_.Float(GetName(column, "Log1p/zero"), 0);
   const std::string too_small =

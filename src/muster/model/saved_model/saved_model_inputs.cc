@@ -36,7 +36,7 @@ DataType GetType(const Field& field) {
   return DataType::kString;
 }
 
-// What stands for "no value": "", -1 or NaN.
+// Returns the value that stands for a missing one: "", -1 or NaN.
 std::string Absent(const Field& field, const std::string& name, GraphDefBuilder* graph) {
   const std::vector<std::string> empty = {""};
   switch (field.type) {
@@ -52,8 +52,8 @@ std::string Absent(const Field& field, const std::string& name, GraphDefBuilder*
 
 std::string GetDefault(const Field& field, const std::string& name, GraphDefBuilder* graph);
 
-// A bool for each value of `tensor`, [batch] or [batch, n]: whether it counts as none. "": none
-// can.
+// Returns a bool for each value of `tensor`, [batch] or [batch, n]: whether it counts as missing.
+// Returns "" if no value can be missing.
 std::string CountsAsNone(const MissingValues& missing, const Field& field,
                          const std::string& tensor, GraphDefBuilder* graph) {
   const std::string name = StrCat(tensor, "/none");
@@ -94,8 +94,8 @@ std::string RefuseNone(const Field& field, int rank, const std::string& none,
                    GetType(field), graph);
 }
 
-// Of a field whose missing values are marked: NaN or the lowest integer stands for an absent
-// feature of an example, and in a raw input for no value.
+// For a field whose missing values are marked, NaN or the lowest integer stands for a feature that
+// an example does not have, and for a missing value of a raw input.
 std::string AbsentMark(const Field& field, const std::string& name, GraphDefBuilder* graph) {
   if (field.type == ValueType::kInt) {
     return graph->Int64(name, std::numeric_limits<int64_t>::min());
@@ -103,7 +103,7 @@ std::string AbsentMark(const Field& field, const std::string& name, GraphDefBuil
   return graph->Float(name, std::numeric_limits<float>::quiet_NaN());
 }
 
-// `none`, which may be "", or that the value is that mark.
+// Returns whether a value counts as missing by `none`, which may be "", or is that mark.
 std::string OrMarked(const Field& field, const std::string& none, const std::string& tensor,
                      GraphDefBuilder* graph) {
   const std::string name = StrCat(tensor, "/marked");
@@ -116,13 +116,14 @@ std::string OrMarked(const Field& field, const std::string& none, const std::str
   return graph->Node(StrCat(name, "/or_none"), "LogicalOr", {none, marked});
 }
 
-// One value a row, or so many that every row must have: what counts as none is replaced or refused.
-// *marked: where it was replaced, if the field's missing values are marked.
+// For fields with one value, or a fixed number of values, in every row: a missing value is replaced
+// by the default, or makes the request fail. *marked is true where a value was replaced, if the
+// field's missing values are marked.
 std::string WithDefaults(const UsedField& used, const std::string& tensor, std::string* marked,
                          GraphDefBuilder* graph) {
   const Field& field = *used.field;
   const MissingValues missing(field);
-  // Of several values none counts as none by itself.
+  // If there are several values, a single one cannot be missing.
   const bool has_words = !missing.empty() && (!field.list || used.length == 1);
   std::string none = has_words ? CountsAsNone(missing, field, tensor, graph) : "";
   if (field.mark_missing) *marked = none = OrMarked(field, none, tensor, graph);
@@ -133,7 +134,7 @@ std::string WithDefaults(const UsedField& used, const std::string& tensor, std::
                      {TypeAttr("T", GetType(field))});
 }
 
-// A list whose only value counts as none becomes empty.
+// Empties each list whose only value counts as missing.
 void EmptyLists(GraphInput* input, GraphDefBuilder* graph) {
   const Field& field = *input->field;
   const MissingValues missing(field);
@@ -159,7 +160,8 @@ void EmptyLists(GraphInput* input, GraphDefBuilder* graph) {
                               {TypeAttr("T", GetType(field))});
 }
 
-// Where `tensor` holds no "", -1 or NaN; a list of a fixed length has a value everywhere.
+// `present` is true where `tensor` holds no "", -1 or NaN; a list of a fixed length has a value
+// everywhere.
 GraphInput InputWithAbsent(const UsedField& used, const std::string& given,
                            GraphDefBuilder* graph) {
   const Field& field = *used.field;
@@ -186,7 +188,8 @@ GraphInput InputWithAbsent(const UsedField& used, const std::string& given,
   return input;
 }
 
-// A scalar's default as ParseExampleV2 takes it; no value at all makes the feature required.
+// Returns a scalar's default as ParseExampleV2 takes it; an empty tensor makes the feature
+// required.
 std::string GetDefault(const Field& field, const std::string& name, GraphDefBuilder* graph) {
   const int64_t size = field.has_default ? 1 : 0;
   const GraphShape shape = field.has_default ? GraphShape{} : GraphShape{0};
@@ -207,7 +210,8 @@ std::string GetDefault(const Field& field, const std::string& name, GraphDefBuil
   return graph->Strings(name, {&value, count}, shape);
 }
 
-// A list as ParseExampleV2 gives it, three tensors: to a padded matrix and where it has values.
+// Turns a list as ParseExampleV2 gives it (three tensors) into a padded matrix, and where it has
+// values.
 GraphInput ListFromSparse(const Field& field, const std::string& indices, const std::string& values,
                           const std::string& shape, GraphDefBuilder* graph) {
   const std::string name = StrCat("ParseExample/lists/", field.name);
@@ -289,7 +293,7 @@ GraphInputs AddExampleInputs(const std::vector<UsedField>& fields, GraphDefBuild
   inputs.signature.push_back({"examples", examples, DataType::kString, {-1}});
   if (fields.empty()) return inputs;
 
-  // Lists of a fixed length are dense as scalars are.
+  // Lists of a fixed length are dense, as scalars are.
   std::vector<const Field*> lists;
   std::vector<UsedField> dense;
   for (const UsedField& used : fields) {
@@ -329,7 +333,7 @@ GraphInputs AddExampleInputs(const std::vector<UsedField>& fields, GraphDefBuild
                    TypesAttr("sparse_types", list_types), TypesAttr("ragged_value_types", {}),
                    TypesAttr("ragged_split_types", {}), ShapesAttr("dense_shapes", dense_shapes)});
 
-  // Outputs: indices of all lists, values of all lists, shapes of all lists, dense ones.
+  // Outputs: indices of all lists, values of all lists, shapes of all lists, then the dense fields.
   const auto output = [&](int64_t i) { return StrCat(parsed, ":", i); };
   for (int64_t i = 0; i < num_lists; ++i) {
     inputs.by_field[lists[i]->name] = ListFromSparse(*lists[i], output(i), output(num_lists + i),

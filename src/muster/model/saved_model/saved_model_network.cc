@@ -32,7 +32,7 @@ class NetworkWriter {
         scope_(scope),
         graph_(*graph) {}
 
-  // The bias in as many rows as `fed` has.
+  // Repeats the bias for each row of `fed`.
   std::string Baseline(const formats::SignatureTensor& fed) {
     const std::string name = StrCat(scope_, "baseline");
     const auto shape_type = TypeAttr("Index", DataType::kInt32);
@@ -73,13 +73,13 @@ class NetworkWriter {
         parts.push_back(Floats(part, "MatMul", {features_.Dense(column), weights}));
       }
     }
-    const std::string sum = SumOf(StrCat(scope, "/weighted_sum_no_bias"), parts);
+    const std::string sum = AddN(StrCat(scope, "/weighted_sum_no_bias"), parts);
     return Floats(StrCat(scope, "/weighted_sum"), "BiasAdd",
                   {sum, variables_.Value("linear/linear_model/bias_weights", {logits_})});
   }
 
-  // The inner products of all pairs of the columns' vectors, summed: half of the difference between
-  // the squares of the sum and the sum of the squares.
+  // The sum of the inner products of all pairs of the columns' vectors: half of the difference
+  // between the squares of the sum and the sum of the squares.
   std::string Fm() {
     const std::string scope = StrCat(scope_, "fm");
     int64_t dimension = 0;
@@ -100,8 +100,8 @@ class NetworkWriter {
       fields.push_back(vector);
     }
     const std::string square_of_sum =
-        Floats(StrCat(scope, "/Square"), "Square", {SumOf(StrCat(scope, "/AddN"), fields)});
-    const std::string sum_of_squares = SumOf(StrCat(scope, "/AddN_squares"), squares);
+        Floats(StrCat(scope, "/Square"), "Square", {AddN(StrCat(scope, "/AddN"), fields)});
+    const std::string sum_of_squares = AddN(StrCat(scope, "/AddN_squares"), squares);
     const std::string pairs =
         graph_.Node(StrCat(scope, "/Sum"), "Sum",
                     {Floats(StrCat(scope, "/Sub"), "Sub", {square_of_sum, sum_of_squares}),
@@ -129,7 +129,7 @@ class NetworkWriter {
     return Dense("dnn/logits", net, width, logits_);
   }
 
-  // The vectors of both towers, side by side.
+  // Concatenates the vectors of both towers.
   Network Towers() {
     Network network = {.logits = "",
                        .query = Tower("query", spec_.towers->query),
@@ -151,7 +151,7 @@ class NetworkWriter {
   }
 
  private:
-  // A node whose one type attribute is T = float.
+  // Adds a node whose only type attribute is T = float.
   std::string Floats(const std::string& name, std::string_view op,
                      std::initializer_list<std::string> inputs) {
     return graph_.Node(name, op, inputs, {TypeAttr("T", DataType::kFloat)});
@@ -172,7 +172,7 @@ class NetworkWriter {
     return dnn.input_batch_norm ? BatchNorm(StrCat(part, "/input_batchnorm"), net, *width) : net;
   }
 
-  // The floats of a dense column, [batch, width]; the same node for all parts.
+  // Returns the floats of a dense column, [batch, width]; all parts get the same node.
   std::string Column(const ColumnSpec& column) {
     if (column.kind != ColumnKind::kEmbedding) return features_.Dense(column);
     std::string& node = embeddings_[column.name];
@@ -195,7 +195,7 @@ class NetworkWriter {
     return net;
   }
 
-  // x0 * (W x + b) + x, layer after layer.
+  // Computes x0 * (W x + b) + x, layer after layer.
   std::string Crossed(const std::string& x0, int64_t width) {
     std::string x = x0;
     for (int i = 0; i < spec_.cross->layers; ++i) {
@@ -222,7 +222,7 @@ class NetworkWriter {
         {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32), IntAttr("N", count)});
   }
 
-  // Over the last dimension, which becomes 1.
+  // Sums the squares over the last dimension, which becomes 1.
   std::string SumOfSquares(const std::string& name, const std::string& rows) {
     return graph_.Node(StrCat(name, "/Sum"), "Sum",
                        {Floats(StrCat(name, "/Square"), "Square", {rows}),
@@ -231,7 +231,7 @@ class NetworkWriter {
                         BoolAttr("keep_dims", true)});
   }
 
-  // tf.math.l2_normalize of each row.
+  // Applies tf.math.l2_normalize to each row.
   std::string Normalized(const std::string& name, const std::string& rows) {
     const std::string squares = SumOfSquares(name, rows);
     const std::string least = graph_.Float(StrCat(name, "/least"), 1e-12F);
@@ -241,7 +241,7 @@ class NetworkWriter {
     return Floats(name, "Mul", {rows, factor});
   }
 
-  std::string SumOf(const std::string& name, const std::vector<std::string>& parts) {
+  std::string AddN(const std::string& name, const std::vector<std::string>& parts) {
     return graph_.Node(
         name, "AddN", parts,
         {TypeAttr("T", DataType::kFloat), IntAttr("N", static_cast<int64_t>(parts.size()))});
@@ -261,8 +261,8 @@ class NetworkWriter {
     return PooledSteps(StrCat(name, "/pooled"), rows.values, steps, column.pooling, &graph_);
   }
 
-  // Rows of a table by ids, [batch, columns] or of lists [batch, n, columns]; zeros where there is
-  // no id. `mask` is `has_id` with a last dimension of 1.
+  // Rows of a table by ids, [batch, columns], or by lists of ids, [batch, n, columns]; zeros where
+  // there is no id. `mask` is `has_id` with a last dimension of 1.
   struct Rows {
     std::string values, has_id, mask;
   };
@@ -286,13 +286,13 @@ class NetworkWriter {
     return rows;
   }
 
-  // A last dimension of 1.
+  // Appends a last dimension of 1.
   std::string Expanded(const std::string& name, const std::string& tensor, DataType type) {
     return graph_.Node(name, "ExpandDims", {tensor, graph_.Int32(StrCat(name, "/dim"), -1)},
                        {TypeAttr("T", type), TypeAttr("Tdim", DataType::kInt32)});
   }
 
-  // tf.clip_by_norm over the last dimension.
+  // Applies tf.clip_by_norm over the last dimension.
   std::string Clipped(const std::string& name, const std::string& rows, double max_norm) {
     const std::string limit = graph_.Float(StrCat(name, "/max_norm"), static_cast<float>(max_norm));
     const std::string squares = SumOfSquares(name, rows);
@@ -302,13 +302,13 @@ class NetworkWriter {
                    Floats(StrCat(name, "/Maximum"), "Maximum", {norm, limit})});
   }
 
-  // Rows combined over the ids of a row, zeros for a row without ids:
-  // tf.nn.safe_embedding_lookup_sparse. [batch, columns]
+  // Combines the table's rows over the ids of a batch row, as tf.nn.safe_embedding_lookup_sparse:
+  // zeros for a row without ids. [batch, columns]
   std::string Combined(const std::string& name, const Rows& rows, const GraphIds& ids,
                        Combiner combiner) {
     if (!ids.list && ids.weights.empty()) return rows.values;
     std::string values = rows.values;
-    std::string factor;  // of each id, 0 where there is none; [batch, 1] or [batch, n, 1]
+    std::string factor;  // for each id, 0 where there is none; [batch, 1] or [batch, n, 1]
     const std::string zero = graph_.Float(StrCat(name, "/no_weight"), 0);
     if (ids.weights.empty()) {
       factor = graph_.Node(StrCat(name, "/ones"), "Cast", {rows.mask},
@@ -323,7 +323,7 @@ class NetworkWriter {
       values = Floats(StrCat(name, "/weighted"), "Mul", {values, factor});
     }
     const auto sum = [&](std::string_view part, const std::string& of) {
-      return ids.list ? SumOfList(StrCat(name, "/", part), of) : of;
+      return ids.list ? SumOverList(StrCat(name, "/", part), of) : of;
     };
     const std::string total = sum("Sum", values);
     if (combiner == Combiner::kSum) return total;
@@ -333,8 +333,8 @@ class NetworkWriter {
     return Floats(StrCat(name, "/DivNoNan"), "DivNoNan", {total, divisor});
   }
 
-  // [batch, n, columns] to [batch, columns].
-  std::string SumOfList(const std::string& name, const std::string& values) {
+  // Sums [batch, n, columns] to [batch, columns].
+  std::string SumOverList(const std::string& name, const std::string& values) {
     return graph_.Node(name, "Sum", {values, graph_.Int32(StrCat(name, "/axis"), 1)},
                        {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32)});
   }
@@ -356,7 +356,8 @@ class NetworkWriter {
     return input;
   }
 
-  // x * s + (beta - mean * s), s = gamma / sqrt(variance + epsilon), as tf.nn.batch_normalization.
+  // Computes x * s + (beta - mean * s), s = gamma / sqrt(variance + epsilon), as
+  // tf.nn.batch_normalization.
   std::string BatchNorm(const std::string& name, const std::string& input, int64_t width) {
     const std::string scope = StrCat(scope_, name, "/batchnorm");
     const auto variable = [&](std::string_view part) {
@@ -376,7 +377,7 @@ class NetworkWriter {
   }
 
   const ModelSpec& spec_;
-  const int64_t logits_;  // a row
+  const int64_t logits_;  // logits per row
   SavedModelFeatures& features_;
   SavedModelVariables& variables_;
   const std::string& scope_;

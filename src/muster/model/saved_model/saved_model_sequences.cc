@@ -20,7 +20,7 @@ class PoolingWriter {
   PoolingWriter(std::string name, GraphDefBuilder* graph)
       : name_(std::move(name)), graph_(*graph) {}
 
-  // Over the steps, axis 1.
+  // Reduces over the steps, axis 1.
   std::string Reduce(std::string_view part, std::string_view op, const std::string& values,
                      DataType type) {
     return graph_.Node(
@@ -34,7 +34,7 @@ class PoolingWriter {
                        {TypeAttr("T", type), TypeAttr("Tdim", DataType::kInt32)});
   }
 
-  // `values` [batch, n, width] where `here` [batch, n] is true, `other` elsewhere.
+  // Selects `values` [batch, n, width] where `here` [batch, n] is true, `other` elsewhere.
   std::string Where(std::string_view part, const std::string& here, const std::string& values,
                     float other) {
     const std::string mask = Expanded(StrCat(part, "/here"), here, DataType::kBool);
@@ -48,7 +48,7 @@ class PoolingWriter {
                        {TypeAttr("SrcT", DataType::kBool), TypeAttr("DstT", DataType::kInt32)});
   }
 
-  // Whether a step is the last one of its row.
+  // Returns whether a step is the last one of its row.
   std::string IsLast(const std::string& present, const std::string& ones,
                      const std::string& count) {
     const std::string number =
@@ -99,8 +99,8 @@ std::string PooledSteps(const std::string& name, const std::string& steps,
                      {TypeAttr("T", DataType::kFloat)});
 }
 
-// [batch, n] values to [batch, n / shape, shape] and pooled. Values that do not make whole steps
-// are an error of the request.
+// Reshapes [batch, n] values to [batch, n / shape, shape] and pools them. Values that do not make
+// whole steps make the request fail.
 std::string SavedModelFeatures::SequenceNumeric(const ColumnSpec& column) {
   const GraphInput& input = inputs_.by_field.at(column.input);
   const std::string scaled = Scaled(column, input);

@@ -17,14 +17,14 @@ using formats::IntAttr;
 using formats::StringAttr;
 using formats::TypeAttr;
 
-// TensorFlow reads lines without CR and LF.
+// TensorFlow's lines end at CR or LF, so words must contain neither.
 bool FitsLines(const std::vector<std::string>& words) {
   return std::none_of(words.begin(), words.end(), [](const std::string& word) {
     return word.find_first_of("\r\n") != std::string::npos;
   });
 }
 
-// TensorFlow shares tables by name in a process: equal names must mean equal contents.
+// Within a process TensorFlow shares tables by name: equal names must mean equal contents.
 std::string TableName(const ColumnSpec& column, DataType key_type) {
   uint64_t contents = static_cast<uint64_t>(key_type);
   for (const std::string& word : column.words) {
@@ -58,7 +58,7 @@ std::string SavedModelTables::DynamicTable(const std::string& variable, int64_t*
   if (const auto found = dynamic_tables_.find(variable); found != dynamic_tables_.end())
     keys = found->second;
   *size = std::ssize(keys);
-  // A column may have the name of a variable, but none with two slashes in front.
+  // A column may have the name of a variable, but no name begins with two slashes.
   std::string& known = tables_[StrCat("//", variable)];
   if (!known.empty()) return known;
   uint64_t contents = features::Fingerprint64(variable);

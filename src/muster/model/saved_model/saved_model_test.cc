@@ -28,7 +28,7 @@ using testing::UnorderedElementsAre;
 constexpr int kMetaGraph = 2, kMetaSignature = 5, kMetaAsset = 6;
 constexpr int kNodeName = 1, kNodeOp = 2, kNodeInput = 3, kNodeAttr = 5;
 
-// A model of testdata/every_column.yaml with weights that are all different.
+// A model of testdata/every_column.yaml, all of whose weights differ.
 class SavedModelTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -53,7 +53,7 @@ class SavedModelTest : public testing::Test {
     return ExportSavedModel(files, model_->spec, Variables(), views_, folder);
   }
 
-  // The MetaGraphDef of an export into memory.
+  // Returns the MetaGraphDef of an export into memory.
   std::string ExportedGraph() {
     EXPECT_TRUE(Export(*files_, "model").ok());
     const auto bytes = io::ReadFile(*files_, "model/saved_model.pb");
@@ -102,7 +102,7 @@ TEST_F(SavedModelTest, SignaturesHaveTheirInputsAndOutputs) {
                                                 "all_classes"};
   const std::string serving = MapEntry(graph, kMetaSignature, "serving_default");
   EXPECT_THAT(MapKeys(serving, 2), testing::UnorderedElementsAreArray(predictions));
-  // Neither the label nor the key.
+  // The label and the key are not among the inputs.
   EXPECT_THAT(MapKeys(serving, 1),
               UnorderedElementsAre("age", "income (€)", "visits", "city", "device", "plan", "day",
                                    "month", "zip-code", "tags", "codes", "tag (scores)",
@@ -117,7 +117,7 @@ TEST_F(SavedModelTest, SignaturesHaveTheirInputsAndOutputs) {
   EXPECT_THAT(MapKeys(MapEntry(graph, kMetaSignature, "regression"), 2), ElementsAre("outputs"));
 }
 
-TEST_F(SavedModelTest, EveryInputOfEveryNodeIsThere) {
+TEST_F(SavedModelTest, EveryInputOfANodeIsANode) {
   const std::vector<std::string> nodes = GetBytes(FirstBytes(ExportedGraph(), kMetaGraph), 1);
   std::map<std::string, std::string> ops;
   for (const std::string& node : nodes) {
@@ -128,7 +128,7 @@ TEST_F(SavedModelTest, EveryInputOfEveryNodeIsThere) {
     for (std::string input : GetBytes(node, kNodeInput)) {
       if (input.starts_with('^')) input.erase(0, 1);
       EXPECT_TRUE(ops.contains(input.substr(0, input.find(':'))))
-          << FirstBytes(node, kNodeName) << " wants " << input;
+          << FirstBytes(node, kNodeName) << " has the unknown input " << input;
     }
   }
 }
@@ -153,7 +153,7 @@ TEST_F(SavedModelTest, VocabularyFilesAreSharedAssets) {
   EXPECT_THAT(filenames, ElementsAre("cities.txt", "cities.txt"));
 }
 
-TEST_F(SavedModelTest, FilesOfOneNameAndOtherWordsAreTwoAssets) {
+TEST_F(SavedModelTest, FilesOfOneNameWithDifferentWordsAreTwoAssets) {
   for (features::ColumnSpec& column : model_->spec.features.columns) {
     if (column.name == "city_file_oov") column.words[0] = "Bergen";
   }
@@ -161,7 +161,7 @@ TEST_F(SavedModelTest, FilesOfOneNameAndOtherWordsAreTwoAssets) {
   EXPECT_THAT(*files_->List("model/assets"), ElementsAre("1_cities.txt", "cities.txt"));
 }
 
-TEST_F(SavedModelTest, CrossesAskForTheirHash) {
+TEST_F(SavedModelTest, CrossesHaveTheirHashKey) {
   for (const std::string& node : GetBytes(FirstBytes(ExportedGraph(), kMetaGraph), 1)) {
     if (FirstBytes(node, kNodeName) != "columns/tags_x_codes/SparseCross") continue;
     const auto attr = [&](std::string_view name) {
@@ -207,7 +207,7 @@ TEST_F(SavedModelTest, RefusesVariablesOfAnotherModel) {
   EXPECT_TRUE(absl::IsNotFound(files_->Stat("model").status()));
 }
 
-// Whatever fails, the folder is either whole or not there, and nothing else is.
+// Whatever fails, the folder is either complete or absent, and nothing else is left.
 TEST_F(SavedModelTest, AFailureAtAnyChangeLeavesNothing) {
   io::FaultFileSystem counting(*files_);
   ASSERT_TRUE(Export(counting, "exports/0").ok());

@@ -52,7 +52,7 @@ int SavedModelVariables::Find(const std::string& name, const GraphShape& shape) 
     error = StrCat("the model has no variable '", name, "'");
   } else if (variables_[place->second].shape != shape) {
     error = StrCat("variable '", name, "' has shape ", ShapeText(variables_[place->second].shape),
-                   ", its spec wants ", ShapeText(shape));
+                   ", but its spec has ", ShapeText(shape));
   } else {
     return place->second;
   }
@@ -79,7 +79,7 @@ void SavedModelVariables::AddSaver(formats::MetaGraph* meta) {
                   {TypeAttr("dtype", DataType::kString), ShapeAttr("shape", {})});
   std::vector<std::string> names;
   for (const engine::VariableSpec& variable : variables_) names.push_back(variable.name);
-  const std::vector<std::string> slices(names.size());  // "": the whole tensor
+  const std::vector<std::string> slices(names.size());  // "" stands for the whole tensor
   const std::vector<DataType> types(names.size(), DataType::kFloat);
 
   std::vector<std::string> inputs = {

@@ -1,5 +1,5 @@
-// Variables of a SavedModel: their nodes, and the saver that restores them. Used by
-// ExportSavedModel only.
+// Variables of a SavedModel: their nodes, and the saver that restores them. Used only by
+// ExportSavedModel.
 #pragma once
 
 #include <map>
@@ -15,18 +15,19 @@ namespace muster::model {
 
 class SavedModelVariables {
  public:
-  // Adds VarHandleOp, initializer and ReadVariableOp of each variable. Both arguments outlive this.
+  // Adds VarHandleOp, initializer and ReadVariableOp for each variable. Both arguments must outlive
+  // this object.
   SavedModelVariables(std::span<const engine::VariableSpec> variables,
                       formats::GraphDefBuilder* graph);
 
-  // The resource, to gather from, and the value, to compute with, of a variable that must exist
-  // with this shape. Otherwise the first such error goes to status() and the name returned is "".
+  // Return the resource of a variable, to gather from, and its value, to compute with. The variable
+  // must exist with this shape; if not, the first such error is in status(), and the returned name
+  // is "".
   std::string Handle(const std::string& name, const formats::GraphShape& shape);
   std::string Value(const std::string& name, const formats::GraphShape& shape);
   const absl::Status& status() const { return status_; }
 
-  // Adds save/...: SaveV2 and RestoreV2 of all variables; fills in the saver and variables of
-  // *meta.
+  // Adds save/...: SaveV2 and RestoreV2 of all variables. Sets the saver and variables of *meta.
   void AddSaver(formats::MetaGraph* meta);
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 using engine::tensorflow::KerasExport;
 
-constexpr int kKerasBatchSize = 32;  // of Model.fit
+constexpr int kKerasBatchSize = 32;  // the default of Model.fit
 constexpr const char* kFormatFile = "data_format.yaml";
 constexpr uint64_t kMaxFormatBytes = uint64_t{1} << 20;
 
@@ -73,7 +73,7 @@ absl::StatusOr<formats::DataFormat> LoadExportedFormat(io::FileSystem& files,
 
 std::string DescribeExportedDifference(const ModelSpec& a, const ModelSpec& b) {
   if (!a.exported || !b.exported)
-    return "one is of a model file, the other an exported Keras model";
+    return "one comes from a model file, the other is an exported Keras model";
   const KerasExport &one = *a.exported, &other = *b.exported;
   if (one.checksum == other.checksum) return "";
   return StrCat("the model.json of ", one.folder, " and ", other.folder, " differ");

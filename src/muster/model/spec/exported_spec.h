@@ -1,5 +1,5 @@
-// An exported Keras model (docs/keras.md) as a ModelSpec. It takes the place that a model file has
-// for this program's own models.
+// An exported Keras model (docs/keras.md) as a ModelSpec. The export takes the place of a model
+// file.
 #pragma once
 
 #include <string>
@@ -10,21 +10,21 @@
 
 namespace muster::model {
 
-// Reads FOLDER/model.json. Errors of OpenKerasExport, and errors for inputs that no record can
-// have.
+// Reads FOLDER/model.json. Errors are those of OpenKerasExport, and errors for inputs that no
+// record can have.
 absl::StatusOr<ModelSpec> LoadExportedSpec(io::FileSystem& files, const std::string& folder);
 
-// Copies the export to FOLDER, which then exists as a whole or not at all.
+// Copies the export to FOLDER, which is then either complete or absent.
 absl::Status SaveExport(io::FileSystem& files, const ModelSpec& spec, const std::string& folder);
 
-// The format of the data, in FOLDER/data_format.yaml as in a model file; no such file: nothing is
-// said of it.
+// Writes the format of the data to FOLDER/data_format.yaml, as in a model file. Without this file
+// nothing is known about the format.
 absl::Status SaveExportedFormat(io::FileSystem& files, const formats::DataFormat& format,
                                 const std::string& folder);
 absl::StatusOr<formats::DataFormat> LoadExportedFormat(io::FileSystem& files,
                                                        const std::string& folder);
 
-// See DescribeDifference.
+// As DescribeDifference.
 std::string DescribeExportedDifference(const ModelSpec& a, const ModelSpec& b);
 
 }  // namespace muster::model

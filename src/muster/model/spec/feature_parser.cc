@@ -58,7 +58,7 @@ Field ParseInputField(const std::string& name, const YamlReader& node) {
     if (node.ok() && field.date && field.type != ValueType::kInt) node.Fail("date is for type int");
     field.missing = node.Strings("missing");
     if (node.Has("default")) {
-      if (field.list) node.Fail("a list has no default: without a value it is empty");
+      if (field.list) node.Fail("a list cannot have a default: without a value it is empty");
       field.has_default = true;
       field.default_value = ParseDefault(node.At("default"), field.type);
     }
@@ -79,7 +79,7 @@ void ParseLabelSpec(const YamlReader& node, features::LabelSpec* label) {
   label->input = node.At("input").AsString();
   label->words = node.Strings("words");
   if (node.Bool("ids", false)) {
-    if (!label->words.empty()) node.Fail("'words' and 'ids' exclude each other");
+    if (!label->words.empty()) node.Fail("give either 'words' or 'ids', not both");
     label->form = features::LabelSpec::Form::kSet;
   }
 }
@@ -107,7 +107,7 @@ ColumnSpec ParseColumn(const std::string& name, const YamlReader& node,
   const std::string last = known.back();
   known.pop_back();
   node.Fail(!near.empty() ? near
-                          : StrCat("needs its kind: ", absl::StrJoin(known, ", "), " or ", last));
+                          : StrCat("needs a kind: ", absl::StrJoin(known, ", "), " or ", last));
   return column;
 }
 
@@ -131,7 +131,7 @@ features::FeatureSpec ParseFeatures(io::FileSystem& files, const YamlReader& roo
       if (column.impute == features::Impute::kNone || input < 0 || !node.ok()) return;
       const Field& field = spec.schema.fields[static_cast<size_t>(input)];
       if (field.has_default && field.type != ValueType::kString) {
-        node.Fail(StrCat("impute: the input '", column.input, "' has a default, which stands for ",
+        node.Fail(StrCat("impute: the input '", column.input, "' has a default, which replaces ",
                          "a missing value; leave one of the two out"));
       }
     });

@@ -12,8 +12,8 @@ namespace muster::model {
 using formats::YamlReader;
 
 // Reads "inputs", "label", "weight", "key" and "columns" of the document `root`. Vocabulary files
-// are read relative to `folder`. Errors go to root.status(); the result is complete only if that is
-// OK.
+// are found relative to `folder`. Errors go to root.status(); the result is complete only if that
+// is OK.
 features::FeatureSpec ParseFeatures(io::FileSystem& files, const YamlReader& root,
                                     const std::string& folder);
 

@@ -1,4 +1,4 @@
-// The `format:` of a model file.
+// Parses and prints the `format:` of a model file.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -11,7 +11,7 @@ namespace muster::model {
 // Errors are recorded in `node`.
 formats::DataFormat ParseDataFormat(const formats::YamlReader& node);
 
-// "format: {...}", or nothing if nothing is said.
+// Prints "format: {...}"; nothing if no setting is given.
 void EmitDataFormat(YAML::Emitter& out, const formats::DataFormat& format);
 
 }  // namespace muster::model

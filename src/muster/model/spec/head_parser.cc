@@ -15,7 +15,7 @@ using engine::HeadSpec;
 using features::LabelSpec;
 using formats::YamlReader;
 
-// "head: NAME", or a map of one entry: the name and its options.
+// Reads "head: NAME", or a map with one entry: the name and its options.
 engine::HeadOptions ReadOptions(const YamlReader& node) {
   engine::HeadOptions options{.name = "", .node = node};
   if (node.IsScalar()) {
@@ -23,10 +23,10 @@ engine::HeadOptions ReadOptions(const YamlReader& node) {
     return options;
   }
   node.ForEach([&](const std::string& key, const YamlReader& child) {
-    if (!options.name.empty()) return node.Fail("has one entry: the head");
+    if (!options.name.empty()) return node.Fail("must have one entry: the head");
     options = {.name = key, .node = child, .given = true};
   });
-  if (node.ok() && options.name.empty()) node.Fail("has one entry: the head");
+  if (node.ok() && options.name.empty()) node.Fail("must have one entry: the head");
   return options;
 }
 
@@ -104,7 +104,7 @@ void ParseHead(const YamlReader& root, ModelSpec* spec) {
       if (kind->takes_sets()) takers.emplace_back(kind->name());
     }
     return root.At("label").Fail(
-        StrCat("'ids' is for 'head: ", absl::StrJoin(takers, "' or '"), "'"));
+        StrCat("'ids' can only be used with 'head: ", absl::StrJoin(takers, "' or '"), "'"));
   }
   GiveForm(spec->head, spec->features.schema, &label);
 }
@@ -121,9 +121,9 @@ absl::Status CheckHead(const ModelSpec& spec) {
   }
   if (words == classes) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      StrCat("label.words: a ", spec.head.kind, " head of ", classes, " classes wants ", classes,
-             " words, this has ", words,
-             GetHeadKind(spec.head).has_options() ? "" : " (say 'head: multi_class')"));
+      StrCat("label.words: a ", spec.head.kind, " head of ", classes, " classes needs ", classes,
+             " words, but there are ", words,
+             GetHeadKind(spec.head).has_options() ? "" : " (write 'head: multi_class')"));
 }
 
 }  // namespace muster::model

@@ -1,4 +1,4 @@
-// Parses the parts of a model file that say what is learned: head, metrics (docs/spec.md).
+// Parses the parts of a model file about what is learned: head, metrics (docs/spec.md).
 #pragma once
 
 #include "muster/formats/yaml_reader.h"

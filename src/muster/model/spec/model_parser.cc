@@ -19,7 +19,7 @@ using formats::YamlReader;
 constexpr double kHuge = 1e30;
 constexpr int kMostUnits = 1 << 20;
 
-// The parts that a model of a type has.
+// The parts that a model of a type may have.
 struct ModelType {
   std::string name;
   bool linear = false, fm = false, dnn = false, cross = false, towers = false;
@@ -39,7 +39,7 @@ const std::vector<ModelType>& ModelTypes() {
   return kTypes;
 }
 
-optim::OptimizerSpec DefaultOf(std::string_view kind, double learning_rate) {
+optim::OptimizerSpec MakeDefault(std::string_view kind, double learning_rate) {
   optim::OptimizerSpec spec = optim::DefaultOptimizer(kind);
   spec.learning_rate = learning_rate;
   return spec;
@@ -47,7 +47,7 @@ optim::OptimizerSpec DefaultOf(std::string_view kind, double learning_rate) {
 
 BaselineSpec ParseBaseline(const YamlReader& model) {
   BaselineSpec baseline;
-  baseline.optimizer = DefaultOf("ftrl", 0.3);
+  baseline.optimizer = MakeDefault("ftrl", 0.3);
   if (model.Has("optimizer")) baseline.optimizer = ParseOptimizer(model.At("optimizer"));
   return baseline;
 }
@@ -57,7 +57,7 @@ LinearSpec ParseLinear(const YamlReader& node, double fastest) {
   LinearSpec linear;
   linear.columns = node.At("columns").AsStrings();
   const double columns = std::max(1.0, static_cast<double>(linear.columns.size()));
-  linear.optimizer = DefaultOf("ftrl", std::min(fastest, 1 / std::sqrt(columns)));
+  linear.optimizer = MakeDefault("ftrl", std::min(fastest, 1 / std::sqrt(columns)));
   if (node.Has("optimizer")) linear.optimizer = ParseOptimizer(node.At("optimizer"));
   return linear;
 }
@@ -67,7 +67,7 @@ FmSpec ParseFm(const YamlReader& node) {
   FmSpec fm;
   fm.columns = node.At("columns").AsStrings();
   fm.initial_stddev = node.Number("initial_stddev", fm.initial_stddev, 0, kHuge);
-  fm.optimizer = DefaultOf("adagrad", 0.05);
+  fm.optimizer = MakeDefault("adagrad", 0.05);
   if (node.Has("optimizer")) fm.optimizer = ParseOptimizer(node.At("optimizer"));
   return fm;
 }
@@ -105,7 +105,7 @@ DnnSpec ParseDnn(const YamlReader& node, double learning_rate) {
                   "input_batch_norm", "synchronized_batch_norm", "l1", "l2", "embedding_l1",
                   "embedding_l2", "optimizer"});
   DnnSpec dnn;
-  dnn.optimizer = DefaultOf("adagrad", learning_rate);
+  dnn.optimizer = MakeDefault("adagrad", learning_rate);
   dnn.columns = node.At("columns").AsStrings();
   dnn.hidden_units = ParseUnits(node.At("hidden_units"));
   const std::vector<std::string> activations = {"relu", "tanh", "sigmoid", "linear"};
@@ -138,8 +138,8 @@ TowersSpec ParseTowers(const YamlReader& node) {
   return towers;
 }
 
-// "'linear' or 'dnn'": the parts in which a model of this type has an optimizer.
-std::string NamesOfParts(const ModelType& type) {
+// Returns "'linear' or 'dnn'": the parts in which a model of this type has an optimizer.
+std::string ListParts(const ModelType& type) {
   std::vector<std::string> parts;
   if (type.linear) parts.emplace_back("'linear'");
   if (type.fm) parts.emplace_back("'fm'");
@@ -148,7 +148,7 @@ std::string NamesOfParts(const ModelType& type) {
   return absl::StrJoin(parts, " or ");
 }
 
-// Every name that a model part uses must be a column of the right sort, once.
+// Checks that every name that a model part uses is a column of a suitable kind, and used once.
 absl::Status CheckPart(const ModelSpec& spec, std::string_view part,
                        const std::vector<std::string>& columns) {
   if (columns.empty()) return absl::InvalidArgumentError(StrCat("model.", part, " has no columns"));
@@ -159,7 +159,7 @@ absl::Status CheckPart(const ModelSpec& spec, std::string_view part,
     const std::string what = StrCat("model.", part, ".columns: '", columns[i], "'");
     if (column == nullptr) {
       return absl::InvalidArgumentError(
-          StrCat(what, " is no column", DidYouMean(columns[i], known)));
+          StrCat(what, " is not a column", DidYouMean(columns[i], known)));
     }
     if (part == "linear" && column->kind == ColumnKind::kEmbedding) {
       return absl::InvalidArgumentError(
@@ -191,8 +191,8 @@ absl::Status CheckDeep(const ModelSpec& spec, const std::string& part, const Dnn
     }
     return absl::InvalidArgumentError(StrCat(
         "model.", part, ".columns: '", name,
-        "' has a table that grows: leave embedding_l1 and embedding_l2 out, which ",
-        "want every row of a table at every step, or give '", column.input, "' a size ('hash')"));
+        "' has a table that grows: leave out embedding_l1 and embedding_l2, which ",
+        "need every row of a table at every step, or give '", column.input, "' a size ('hash')"));
   }
   return absl::OkStatus();
 }
@@ -204,37 +204,38 @@ absl::Status CheckFm(const ModelSpec& spec) {
         "model.fm.columns: a factorization machine multiplies the vectors of pairs of columns; "
         "give two columns or more");
   }
-  const ColumnSpec* first = nullptr;  // embedding
+  const ColumnSpec* first = nullptr;  // the first embedding
   for (const std::string& name : spec.fm->columns) {
     const ColumnSpec& column = *spec.features.Find(name);
     if (column.kind != ColumnKind::kEmbedding) continue;
     if (first == nullptr) first = &column;
     if (column.dimension == first->dimension) continue;
     return absl::InvalidArgumentError(StrCat("model.fm.columns: '", name, "' has dimension ",
-                                             column.dimension, ", '", first->name, "' has ",
+                                             column.dimension, ", but '", first->name, "' has ",
                                              first->dimension, "; all need the same one"));
   }
   if (first == nullptr) {
     return absl::InvalidArgumentError(
-        "model.fm.columns: none is an embedding, whose dimension is that of all vectors; give one");
+        "model.fm.columns: at least one must be an embedding, since its dimension is that of all "
+        "vectors");
   }
   if (spec.head.logits_dimension() != 1) {
     return absl::InvalidArgumentError(
-        StrCat("model.fm: a factorization machine gives one logit a row, and the head '",
+        StrCat("model.fm: a factorization machine gives one logit per row, but the head '",
                spec.head.kind, "' needs ", spec.head.logits_dimension(),
-               "; take head binary or regression, or a dcn model"));
+               "; use head binary or regression, or a dcn model"));
   }
   return absl::OkStatus();
 }
 
-// Towers and their head come together.
+// A model of towers and its head need each other.
 absl::Status CheckTowers(const ModelSpec& spec) {
   const bool is_softmax = spec.head.kind == "in_batch_softmax";
   if (spec.towers && !is_softmax) {
     return absl::InvalidArgumentError(
         StrCat("head: a two_tower model compares vectors, which head in_batch_softmax learns from; "
                "head ",
-               spec.head.kind, " wants logits"));
+               spec.head.kind, " needs logits"));
   }
   if (is_softmax && !spec.towers) {
     return absl::InvalidArgumentError(
@@ -246,9 +247,9 @@ absl::Status CheckTowers(const ModelSpec& spec) {
       if (std::ranges::find(spec.towers->item.columns, column) == spec.towers->item.columns.end()) {
         continue;
       }
-      return absl::InvalidArgumentError(
-          StrCat("model.item.columns: '", column, "' is in the query's columns; give each tower a ",
-                 "column of its own (embeddings may share their table by 'shared')"));
+      return absl::InvalidArgumentError(StrCat(
+          "model.item.columns: '", column, "' is among the query's columns too; give each tower a ",
+          "separate column (embeddings may share their table by 'shared')"));
     }
   }
   const std::string& name = spec.head.sampling_probability;
@@ -258,7 +259,7 @@ absl::Status CheckTowers(const ModelSpec& spec) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(StrCat("head in_batch_softmax: sampling_probability: '", name,
-                                           "' is no numeric column of one number a row"));
+                                           "' is not a numeric column with one number per row"));
 }
 
 }  // namespace
@@ -287,9 +288,10 @@ void ParseModel(const YamlReader& node, ModelSpec* spec) {
   const bool is_baseline = name == "baseline";
   if (node.Has("optimizer") && !is_baseline) {
     return node.Fail(
-        StrCat("'optimizer' goes into the ", NamesOfParts(*type), " part of a ", name, " model"));
+        StrCat("'optimizer' belongs in the ", ListParts(*type), " part of a ", name, " model"));
   }
-  // A wide & deep model has the rates of tf.estimator's canned model (V2), as linear and dnn have.
+  // A wide & deep model has the learning rates of tf.estimator's canned model (V2), as linear and
+  // dnn models have.
   const bool is_wide_deep = name == "wide_deep";
   if (is_baseline) spec->baseline = ParseBaseline(node);
   if (type->linear) spec->linear = ParseLinear(node.At("linear"), is_wide_deep ? 0.005 : 0.2);
@@ -299,7 +301,7 @@ void ParseModel(const YamlReader& node, ModelSpec* spec) {
     spec->cross = node.Has("cross") ? ParseCross(node.At("cross")) : CrossSpec();
     if (node.ok() && spec->cross->parallel && spec->dnn->hidden_units.empty()) {
       node.At("cross").Fail(
-          "structure: parallel has a deep tower beside the cross layers; give dnn.hidden_units");
+          "structure: parallel needs a deep tower beside the cross layers; give dnn.hidden_units");
     }
   }
   if (type->towers) spec->towers = ParseTowers(node);

@@ -50,8 +50,8 @@ absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view
                                          std::span<const std::string> settings) {
   if (yaml.size() > kMaxSpecBytes) {
     return absl::InvalidArgumentError(
-        StrCat(name, ": ", yaml.size(), " bytes; a model file has at most ", kMaxSpecBytes,
-               " (put long vocabularies into a file: 'file: words.txt')"));
+        StrCat(name, ": ", yaml.size(), " bytes are too many: a model file has at most ",
+               kMaxSpecBytes, " (put long vocabularies into a file: 'file: words.txt')"));
   }
   MUSTER_ASSIGN_OR_RETURN(YamlReader root, YamlReader::Parse(yaml, name));
   for (const std::string& setting : settings) MUSTER_RETURN_IF_ERROR(root.Set(setting));
@@ -79,9 +79,9 @@ absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string
   if (info.ok() && info->is_folder) return LoadExportedSpec(files, path);
   if (path.ends_with(".keras") || path.ends_with(".h5") || path.ends_with(".hdf5")) {
     return absl::InvalidArgumentError(StrCat(
-        path, " is a file of Keras's, which only Python can read: there, export the model ",
+        path, " is a Keras file, which only Python can read: export the model there ",
         "with muster.keras.export(keras.models.load_model(...), optimizer, loss, \"exported\"",
-        "), then train the folder that this makes (docs/keras.md)"));
+        "), then train the folder that this has made (docs/keras.md)"));
   }
   const auto yaml = io::ReadFile(files, path, 2 * kMaxSpecBytes);
   auto spec = yaml.ok() ? ParseModelSpec(files, *yaml, path, settings) : yaml.status();

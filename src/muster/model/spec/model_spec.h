@@ -1,5 +1,5 @@
 // ModelSpec: a model file (docs/spec.md) as data: inputs, columns, model, optimizers, training
-// defaults. Parses from YAML, prints back to YAML.
+// defaults. It is parsed from YAML and printed back to YAML.
 #pragma once
 
 #include <cstdint>
@@ -24,56 +24,57 @@
 
 namespace muster::model {
 
-// Only a trained bias: a baseline that a model has to beat. No columns are read.
+// Only a trained bias: the baseline that a model has to beat. It reads no columns.
 struct BaselineSpec {
   optim::OptimizerSpec optimizer;
   friend bool operator==(const BaselineSpec&, const BaselineSpec&) = default;
 };
 
-// The wide side: a LinearModel of categorical columns (tables) and dense ones.
+// The wide side: a LinearModel of categorical columns (tables) and dense columns.
 struct LinearSpec {
   std::vector<std::string> columns;
   optim::OptimizerSpec optimizer;
   friend bool operator==(const LinearSpec&, const LinearSpec&) = default;
 };
 
-// The deep side: its dense columns (numeric, indicator, embedding) concatenated in the order given.
+// The deep side: its dense columns (numeric, indicator, embedding), concatenated in the order
+// given.
 struct DnnSpec {
   std::vector<std::string> columns;
   std::vector<int> hidden_units;
   std::string activation = "relu";
   double dropout = 0;                    // after each hidden layer
   bool batch_norm = false;               // after each hidden layer (tf.estimator's batch_norm=True)
-  bool input_batch_norm = false;         // of the concatenated inputs
-  bool synchronized_batch_norm = false;  // both of the above use the rows of all replicas
-  double l1 = 0, l2 = 0;                 // on hidden and logits kernels
-  double embedding_l1 = 0, embedding_l2 = 0;  // on the tables of embedding columns
+  bool input_batch_norm = false;         // for the concatenated inputs
+  bool synchronized_batch_norm = false;  // both use the rows of all replicas
+  double l1 = 0, l2 = 0;                 // for hidden and logits kernels
+  double embedding_l1 = 0, embedding_l2 = 0;  // for the tables of embedding columns
   optim::OptimizerSpec optimizer;
   friend bool operator==(const DnnSpec&, const DnnSpec&) = default;
 };
 
-// A factorization machine: each column has a vector, an embedding's own or, for another dense
+// A factorization machine. Each column has a vector: an embedding's own or, for another dense
 // column, its floats times a trained matrix; the inner products of all pairs are summed. Rendle,
-// "Factorization Machines", ICDM 2010. Together with `dnn`, which may read the same embeddings:
-// DeepFM, Guo et al., IJCAI 2017.
+// "Factorization Machines", ICDM 2010. With `dnn`, which may read the same embeddings, it is a
+// DeepFM: Guo et al., IJCAI 2017.
 struct FmSpec {
   std::vector<std::string> columns;
-  double initial_stddev = 0.01;  // of the vectors
+  double initial_stddev = 0.01;  // of the vectors' initial values
   optim::OptimizerSpec optimizer;
   friend bool operator==(const FmSpec&, const FmSpec&) = default;
 };
 
-// The cross layers of a dcn model over the inputs of its `dnn` part, whose optimizer, l1 and l2
-// they share. Wang et al., "DCN V2", WWW 2021.
+// The cross layers of a dcn model over the inputs of its `dnn` part, with which they share
+// optimizer, l1 and l2. Wang et al., "DCN V2", WWW 2021.
 struct CrossSpec {
   int layers = 3;
-  int rank = 0;           // of each layer's matrix; 0: full
-  bool parallel = false;  // beside the hidden layers, which otherwise read the cross layers' output
+  int rank = 0;           // the rank of each layer's matrix; 0: full
+  bool parallel = false;  // the hidden layers read the inputs too, and not the cross layers' output
   friend bool operator==(const CrossSpec&, const CrossSpec&) = default;
 };
 
-// Two towers, each from its columns to a vector, which are compared by their inner product. `head`
-// is in_batch_softmax. Yi et al., RecSys 2019.
+// Two towers, each of which turns its columns into a vector; the vectors are compared by their
+// inner product. `head` is in_batch_softmax. Yi et al., RecSys 2019.
 struct TowersSpec {
   DnnSpec query, item;    // no logits: the last layer gives the vector
   int dimension = 0;      // of both vectors
@@ -92,8 +93,8 @@ struct TrainDefaults {
 };
 
 struct ModelSpec {
-  // An exported Keras model (spec/exported_spec.h). Then, of the other members, only
-  // `features.schema`, `features.key`, `train` and `clip_gradients` are used.
+  // An exported Keras model (spec/exported_spec.h). If set, only these of the other members are
+  // used: `features.schema`, `features.key`, `train` and `clip_gradients`.
   std::shared_ptr<const engine::tensorflow::KerasExport> exported;
   features::FeatureSpec features;
   std::optional<BaselineSpec> baseline;  // only for a baseline model
@@ -106,13 +107,14 @@ struct ModelSpec {
   engine::HeadSpec head;
   metrics::MetricsSpec metrics;  // for evaluation
   TrainDefaults train;
-  formats::DataFormat format;  // of the data; not part of what is trained
+  formats::DataFormat format;  // of the data; no part of the model
 
-  // "wide_deep"; "" for an exported model and for one of a user's function.
+  // Returns "wide_deep", for example; "" for an exported model and for a model of a user's
+  // function.
   std::string_view type() const;
-  // The columns that the parts list, each once. (head.sampling_probability is another one.)
+  // The columns that the parts list, each once; without head.sampling_probability.
   std::vector<std::string> UsedColumns() const;
-  // The parts that are deep networks, by the folder of their variables.
+  // The parts that are deep networks, with the folder of their variables.
   std::vector<std::pair<std::string, const DnnSpec*>> DeepParts() const;
   // The inputs that only training and evaluation need: the label and the weight, unless columns or
   // the key use them.
@@ -120,37 +122,39 @@ struct ModelSpec {
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 
-// `name` is the file in messages ("titanic.yaml:12: columns.age: unknown key 'bondaries' (did you
-// mean 'boundaries'?)"). Vocabulary files are found relative to the folder of `name`. Only
-// INVALID_ARGUMENT and the file errors of a vocabulary. Input over 1 MiB is refused.
-// `settings` change the file's values first, as YamlReader::Set does: "train.batch_size=64".
+// `name` is the file's name in messages ("titanic.yaml:12: columns.age: unknown key 'bondaries'
+// (did you mean 'boundaries'?)"). Vocabulary files are found relative to the folder of `name`.
+// `settings` change the file's values first, as YamlReader::Set does: "train.batch_size=64". Errors
+// are INVALID_ARGUMENT, also for input over 1 MiB, and those of reading a vocabulary file.
 absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view yaml,
                                          const std::string& name,
                                          std::span<const std::string> settings = {});
-// `path` may be the folder of an exported Keras model instead, for which there can be no settings.
+// `path` may also be the folder of an exported Keras model; then `settings` must be empty.
 absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string& path,
                                         std::span<const std::string> settings = {});
-// The spec that SaveModelSpec has written into FOLDER, and whether it has.
+// Load the spec that SaveModelSpec has written into FOLDER; say whether there is one.
 absl::StatusOr<ModelSpec> LoadSavedSpec(io::FileSystem& files, const std::string& folder);
 bool HasSavedSpec(io::FileSystem& files, const std::string& folder);
-// Removes it, if there is one. No other process may be saving into FOLDER.
+// Removes the saved spec, if there is one. No other process may be saving into FOLDER.
 absl::Status RemoveSavedSpec(io::FileSystem& files, const std::string& folder);
 
-// Returns YAML that parses to an equal spec. Vocabularies read from a file are named, not printed.
+// Returns YAML that parses to an equal spec. Vocabularies that were read from a file are named, not
+// printed.
 std::string PrintModelSpec(const ModelSpec& spec);
 
 // Writes FOLDER/model.yaml and, for each vocabulary from a file, FOLDER/<column>.vocabulary.txt, so
 // that LoadSavedSpec(FOLDER) gives an equal spec even if the folder is moved. For an exported
-// model: FOLDER/exported, a copy of the export, and FOLDER/data_format.yaml if something is said of
-// the format. No other process may be saving into FOLDER.
+// model: writes FOLDER/exported, a copy of the export, and FOLDER/data_format.yaml if the format
+// has settings. No other process may be saving into FOLDER.
 absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec, const std::string& folder);
-// Replaces the format of the spec that is saved in FOLDER. No other process may be saving into it.
+// Replaces the format of the spec that is saved in FOLDER. No other process may be saving into
+// FOLDER.
 absl::Status SaveDataFormat(io::FileSystem& files, const formats::DataFormat& format,
                             const std::string& folder);
 
-// Says as text why training of a model of spec `a` cannot continue with `b`: the first difference
-// in inputs, columns, model, head or optimizers; "" when only metrics, training defaults and the
-// format of the data differ.
+// Explains why training of a model with spec `a` cannot continue with `b`: the first difference in
+// inputs, columns, model, head or optimizers. "" if only metrics, training defaults and the format
+// of the data differ.
 std::string DescribeDifference(const ModelSpec& a, const ModelSpec& b);
 
 }  // namespace muster::model

@@ -9,7 +9,8 @@ class ModelSpecHeadTest : public ModelSpecTest {
  protected:
   using LabelForm = features::LabelSpec::Form;
 
-  // kSmallSpec with a head and another label, as it is read and as it is after printing.
+  // Expects `head` for kSmallSpec with this label and rest, as parsed and after printing and
+  // parsing again.
   void ExpectHead(std::string_view label, std::string_view rest, const engine::HeadSpec& head,
                   LabelForm form, int width) {
     SCOPED_TRACE(rest);
@@ -24,7 +25,7 @@ class ModelSpecHeadTest : public ModelSpecTest {
   }
 };
 
-TEST_F(ModelSpecHeadTest, Heads) {
+TEST_F(ModelSpecHeadTest, ReadsAndPrintsHeads) {
   const std::string_view one = "  y: int\nlabel: y\n";
   const std::string_view words = "  y: string\nlabel: {input: y, words: [a, b, c]}\n";
   const std::string_view list = "  y: {type: float, list: true}\nlabel: y\n";
@@ -53,13 +54,13 @@ TEST_F(ModelSpecHeadTest, Heads) {
              2);
 }
 
-TEST_F(ModelSpecHeadTest, RefusesHeadsThatCannotBe) {
+TEST_F(ModelSpecHeadTest, RefusesInvalidHeads) {
   const auto with_head = [&](const std::string& head) {
     return ErrorAfter("model:", StrCat("head: ", head, "\nmodel:"));
   };
   EXPECT_THAT(with_head("binry"), HasSubstr("unknown head 'binry' (did you mean 'binary'?)"));
   EXPECT_THAT(with_head("{binary: 3}"), HasSubstr("has no options"));
-  EXPECT_THAT(with_head("{}"), HasSubstr("has one entry"));
+  EXPECT_THAT(with_head("{}"), HasSubstr("must have one entry"));
   EXPECT_THAT(with_head("binary\nloss_reduction: sun"), HasSubstr("did you mean 'sum'?"));
   EXPECT_THAT(with_head("multi_class"), HasSubstr("needs its number of classes"));
   EXPECT_THAT(with_head("{multi_class: 2}"), HasSubstr("it must be 3 to"));
@@ -70,14 +71,14 @@ TEST_F(ModelSpecHeadTest, RefusesHeadsThatCannotBe) {
   EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, words: [1, 2]}\nhead: regression"),
               HasSubstr("learns numbers, not words"));
   EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, words: [1, 2, 3]}\nhead: {multi_class: 4}"),
-              HasSubstr("wants 4 words, this has 3"));
+              HasSubstr("needs 4 words, but there are 3"));
   EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, ids: true}"),
-              HasSubstr("'ids' is for 'head: multi_label'"));
+              HasSubstr("'ids' can only be used with 'head: multi_label'"));
   EXPECT_THAT(ErrorAfter("label: y", "label: y\nweight: z"),
               HasSubstr("weight 'z': unknown input"));
 }
 
-TEST_F(ModelSpecHeadTest, WeightAndMetrics) {
+TEST_F(ModelSpecHeadTest, ReadsWeightAndMetrics) {
   std::string yaml(kSmallSpec);
   yaml += "weight: x\nmetrics: {thresholds: [0.3, 0.75], calibration_buckets: 10}\n";
   auto spec = Parse(yaml);
@@ -105,7 +106,7 @@ TEST_F(ModelSpecHeadTest, WeightAndMetrics) {
               HasSubstr("9 is not 1 to the number of classes, 3"));
 }
 
-TEST_F(ModelSpecHeadTest, Baseline) {
+TEST_F(ModelSpecHeadTest, ReadsABaseline) {
   std::string yaml(kSmallSpec);
   yaml.resize(yaml.find("columns:"));
   const auto spec = Parse(StrCat(yaml, "model: {type: baseline}\n"));

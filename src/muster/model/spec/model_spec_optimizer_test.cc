@@ -7,7 +7,7 @@ namespace {
 using testing::HasSubstr;
 using ModelSpecOptimizerTest = ModelSpecTest;
 
-TEST_F(ModelSpecOptimizerTest, PartsWithoutAnOptimizerHaveTfEstimators) {
+TEST_F(ModelSpecOptimizerTest, PartsWithoutAnOptimizerGetTfEstimatorsDefault) {
   const auto linear = Parse(kSmallSpec);
   ASSERT_TRUE(linear.ok()) << linear.status();
   EXPECT_EQ(linear->linear->optimizer.kind, "ftrl");
@@ -23,7 +23,7 @@ TEST_F(ModelSpecOptimizerTest, PartsWithoutAnOptimizerHaveTfEstimators) {
   ExpectPrintsBack(*both);
 }
 
-// Whatever the table of optimizers holds: each parameter is read, printed and has its default.
+// For all optimizers in the table: each parameter is read, printed and has its default.
 TEST_F(ModelSpecOptimizerTest, EachParameterOfTheTableIsReadAndPrinted) {
   const auto parse = [this](std::string_view optimizer) {
     return Parse(StrCat(kSmallSpec.substr(0, kSmallSpec.find("[x]}")),
@@ -36,7 +36,7 @@ TEST_F(ModelSpecOptimizerTest, EachParameterOfTheTableIsReadAndPrinted) {
     EXPECT_EQ(defaults, optim::DefaultOptimizer(kind->name));
     ExpectPrintsBack(*plain);
     for (const optim::OptimizerParameter& parameter : kind->parameters) {
-      if (parameter.is_flag()) continue;  // not each can stand alone
+      if (parameter.is_flag()) continue;  // some flags need other parameters
       const double value = parameter.range == optim::ValueRange::kNotPositive ? -0.25 : 0.25;
       const auto given = parse(StrCat("{", kind->name, ": {", parameter.name, ": ", value, "}}"));
       ASSERT_TRUE(given.ok()) << given.status();
@@ -48,7 +48,7 @@ TEST_F(ModelSpecOptimizerTest, EachParameterOfTheTableIsReadAndPrinted) {
   }
 }
 
-// Each prints back to what it was parsed from.
+// Each optimizer prints back to what it was parsed from.
 TEST_F(ModelSpecOptimizerTest, ReadsOptimizersSchedulesAndClipping) {
   const char* const models[] = {
       "optimizer: sgd",
@@ -101,9 +101,9 @@ TEST_F(ModelSpecOptimizerTest, RefusesWrongRatesAndClipping) {
   EXPECT_THAT(error("-1"), HasSubstr("learning_rate: -1 is not"));
   EXPECT_THAT(error("0"), HasSubstr("Ftrl divides by the learning rate, which is 0"));
   EXPECT_THAT(error("{cosin: {}}"), HasSubstr("did you mean 'cosine'?"));
-  EXPECT_THAT(error("{warm_up_steps: 5}"), HasSubstr("has one schedule"));
+  EXPECT_THAT(error("{warm_up_steps: 5}"), HasSubstr("must have one schedule"));
   EXPECT_THAT(error("{constant: 1, cosine: {initial: 1, decay_steps: 5}}"),
-              HasSubstr("has one schedule"));
+              HasSubstr("must have one schedule"));
   EXPECT_THAT(error("{constant: 1, warm_up_from: 0.1}"), HasSubstr("needs 'warm_up_steps'"));
   EXPECT_THAT(error("{cosine: {initial: 1}}"), HasSubstr("decay_steps"));
   EXPECT_THAT(error("{cosine: {initial: 1, decay_steps: 5}}"), HasSubstr("reaches 0"));
@@ -121,7 +121,7 @@ TEST_F(ModelSpecOptimizerTest, RefusesWrongRatesAndClipping) {
   EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {sgd: 3}"),
               HasSubstr("optimizer"));
   EXPECT_THAT(ErrorAfter("type: linear", "type: linear\n  clip_gradients: {value: 1, norm: 1}"),
-              HasSubstr("has one of"));
+              HasSubstr("must have one of"));
   EXPECT_THAT(ErrorAfter("type: linear", "type: linear\n  clip_gradients: {norm: 0}"),
               HasSubstr("norm: 0 is not"));
 }

@@ -24,7 +24,7 @@ using formats::EmitText;
 using formats::EmitTexts;
 using formats::Shortest;
 
-// A default that a column's `impute` has set is that column's to print.
+// A default that a column's `impute` has set is printed with that column only.
 bool IsImputed(const features::FeatureSpec& spec, const formats::Field& field) {
   return std::ranges::any_of(spec.columns, [&](const features::ColumnSpec& column) {
     return column.input == field.name && column.impute != features::Impute::kNone;

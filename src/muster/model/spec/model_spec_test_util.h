@@ -25,6 +25,12 @@ model:
   linear: {columns: [x]}
 )";
 
+// Returns `spec` with its first `old` replaced by `text`.
+inline std::string WithText(std::string_view spec, std::string_view old, std::string_view text) {
+  std::string changed(spec);
+  return changed.replace(changed.find(old), old.size(), text);
+}
+
 class ModelSpecTest : public testing::Test {
  protected:
   ModelSpecTest() : files_(io::NewMemoryFileSystem()) {
@@ -36,7 +42,7 @@ class ModelSpecTest : public testing::Test {
     return ParseModelSpec(*files_, yaml, "specs/m.yaml");
   }
 
-  // The message for kSmallSpec with its first `from` replaced.
+  // Returns the error for kSmallSpec with its first `from` replaced by `to`.
   std::string ErrorAfter(std::string_view from, std::string_view to) {
     std::string yaml(kSmallSpec);
     const size_t place = yaml.find(from);
@@ -48,7 +54,7 @@ class ModelSpecTest : public testing::Test {
     return std::string(spec.status().message());
   }
 
-  // The printed spec parses to an equal spec.
+  // Expects that the printed spec parses to an equal spec.
   void ExpectPrintsBack(const ModelSpec& spec) {
     const auto again = Parse(PrintModelSpec(spec));
     ASSERT_TRUE(again.ok()) << again.status() << "\n" << PrintModelSpec(spec);

@@ -68,7 +68,7 @@ void ParseDecay(const YamlReader& node, optim::OptimizerSpec* spec) {
   spec->learning_rate = node.At("initial").AsNumber(kLeastRate, kHugest);
 }
 
-// A number, or a map of one schedule with a warm-up beside it.
+// Reads a number, or a map with one schedule and possibly a warm-up.
 void ParseRate(const YamlReader& node, optim::OptimizerSpec* spec) {
   using Kind = optim::ScheduleSpec::Kind;
   if (node.IsScalar()) {
@@ -95,7 +95,7 @@ void ParseRate(const YamlReader& node, optim::OptimizerSpec* spec) {
     }
   }
   if (node.ok() && schedules != 1) {
-    node.Fail("has one schedule: 'constant: RATE', 'exponential: {...}' or another");
+    node.Fail("must have one schedule: 'constant: RATE', 'exponential: {...}' or another");
   }
   spec->schedule.warm_up_steps = node.Int("warm_up_steps", 0, 0, int64_t{1} << 40);
   spec->schedule.warm_up_from = node.Number("warm_up_from", 0, 0, kHugest);
@@ -143,7 +143,7 @@ optim::OptimizerSpec ParseOptimizer(const YamlReader& node) {
     name = node.AsString();
   } else {
     node.ForEach([&](const std::string& key, const YamlReader& child) {
-      if (!name.empty()) return node.Fail("has one entry: the optimizer");
+      if (!name.empty()) return node.Fail("must have one entry: the optimizer");
       name = key;
       options.emplace(child);
     });
@@ -157,7 +157,7 @@ optim::OptimizerSpec ParseOptimizer(const YamlReader& node) {
     if (options && options->IsMap()) {
       ParseOptions(*options, *kind, &spec);
     } else if (options && options->IsScalar()) {
-      options->Fail("is a map of the optimizer's options");
+      options->Fail("must be a map of the optimizer's options");
     }
     return spec;
   }
@@ -176,7 +176,7 @@ optim::ClipSpec ParseClip(const YamlReader& node) {
     ++limits;
     clip = {kind, node.At(name).AsNumber(kLeastRate, kHugest)};
   }
-  if (node.ok() && limits != 1) node.Fail("has one of 'value', 'norm' and 'global_norm'");
+  if (node.ok() && limits != 1) node.Fail("must have one of 'value', 'norm' and 'global_norm'");
   return clip;
 }
 

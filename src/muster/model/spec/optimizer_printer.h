@@ -1,5 +1,5 @@
-// Prints the optimizers, learning rates and clipping of a model file as optimizer_parser.h reads
-// them.
+// Prints the optimizers, learning rates and clipping of a model file in the form that
+// optimizer_parser.h reads.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -9,9 +9,9 @@
 
 namespace muster::model {
 
-// The entry "optimizer: {...}" of the map that is open in `out`.
+// Prints the entry "optimizer: {...}" into the map that is open in `out`.
 void EmitOptimizer(YAML::Emitter& out, const optim::OptimizerSpec& spec);
-// "clip_gradients: {...}", or nothing.
+// Prints "clip_gradients: {...}", or nothing if there is no clipping.
 void EmitClip(YAML::Emitter& out, const optim::ClipSpec& clip);
 
 }  // namespace muster::model

@@ -37,7 +37,7 @@ void AddSettings(const YAML::Node& node, const std::string& name,
     for (const auto& entry : node) {
       const std::string key = entry.first.Scalar();
       if (key == "columns") continue;
-      // {KIND: {...}} is the kind and its own settings.
+      // {KIND: {...}} becomes the kind and the settings below it.
       if (node.size() == 1 && entry.second.IsMap()) {
         settings->push_back({name, key});
         AddSettings(entry.second, name, settings);

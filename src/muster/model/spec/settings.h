@@ -1,4 +1,5 @@
-// The settings that people tune in a model file, as names and values: TensorBoard's HParams page.
+// The settings that people tune in a model file, as names and values for TensorBoard's HParams
+// page.
 #pragma once
 
 #include <vector>
@@ -8,8 +9,8 @@
 
 namespace muster::model {
 
-// The entries under model, head and train in the printed spec, except lists of columns. A name is
-// the path of keys without the leading "model": "type", "dnn/hidden_units" ("[100, 50]"),
+// Returns the entries under model, head and train in the printed spec, except lists of columns. A
+// name is the path of keys without the leading "model": "type", "dnn/hidden_units" ("[100, 50]"),
 // "dnn/dropout", "dnn/optimizer" ("adagrad"), "dnn/optimizer/learning_rate", "train/batch_size".
 std::vector<formats::Hparam> Settings(const ModelSpec& spec);
 

@@ -1,4 +1,4 @@
-// Any bytes as a model file: an error or a spec that prints back to itself.
+// Parses any bytes as a model file: the result is an error, or a spec that prints back to itself.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -27,21 +27,21 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientSpec spec, const ne
   return client;
 }
 
-// Returns the answer. Keep-alives that come before it say which replicas it waits for.
+// Returns the answer. Keep-alives that precede it name the replicas that it waits for.
 absl::StatusOr<net::transport::Message> Client::ReceiveAnswer(size_t server) {
   while (true) {
     auto message = connections_[server]->Receive();
     if (!message.ok()) return Lost(server, message.status());
     if (message->type != kAlive) {
-      if (message->type != kRefused) said_waiting_.clear();
+      if (message->type != kRefused) noted_waiting_.clear();
       return message;
     }
     if (in_batch_ && leaving()) return absl::CancelledError("this task was told to end");
     auto alive = Parse<Refused>(message->bytes());
     if (!alive.ok()) return Lost(server, alive.status());
-    if (alive->text == said_waiting_) continue;
-    said_waiting_ = std::move(alive->text);
-    if (!said_waiting_.empty() && spec_.note) spec_.note(StrCat("waiting for ", said_waiting_));
+    if (alive->text == noted_waiting_) continue;
+    noted_waiting_ = std::move(alive->text);
+    if (!noted_waiting_.empty() && spec_.note) spec_.note(StrCat("waiting for ", noted_waiting_));
   }
 }
 
@@ -94,7 +94,7 @@ absl::StatusOr<State> Client::WaitForAll(int64_t generation) {
   while (true) {
     auto state = Ask<State>(0, kWait, Wait{.generation = generation, .for_all = 1});
     if (absl::IsDeadlineExceeded(state.status())) {
-      if (stopped()) return absl::CancelledError("stopped while waiting for the others");
+      if (stopped()) return absl::CancelledError("stopped while waiting for the other replicas");
       // A server other than the lead may ask for a save.
       for (size_t server = 1; server < connections_.size(); ++server) {
         MUSTER_ASSIGN_OR_RETURN(State other,
@@ -109,8 +109,8 @@ absl::StatusOr<State> Client::WaitForAll(int64_t generation) {
   }
 }
 
-// Splits the rows of each table by server. Does nothing with one server, which has all rows in the
-// order of the block.
+// Splits the rows of each table by server. Does nothing if there is only one server, which has all
+// rows, in the order of the block.
 void Client::Split(std::span<const Block> tables) {
   if (has_one_server()) return;
   for (Wire& wire : wires_) {
@@ -130,7 +130,7 @@ void Client::Split(std::span<const Block> tables) {
       wire.places[table].push_back(place++);
     }
     for (const int64_t key : tables[table].keys) {
-      Wire& wire = wires_[static_cast<size_t>(placement_.ServerOfKey(key))];
+      Wire& wire = wires_[static_cast<size_t>(placement_.GetServerOfKey(key))];
       wire.keys[table].push_back(key);
       wire.places[table].push_back(place++);
     }
@@ -167,9 +167,9 @@ absl::StatusOr<Pulled> Client::PullBatch(Pull request, const PullInto& into) {
 absl::StatusOr<Pulled> Client::TryPull(Pull request, const PullInto& into) {
   Split(into.tables);
   Pulled leads;
-  // If the other servers need the lead's answer, they are asked after it: with a bound on staleness
-  // they must not give older weights than the lead; with backup replicas or clipping by norm they
-  // must learn which batches count, and by how much the sum is scaled.
+  // If the other servers need the lead's answer, they are asked after the lead: with a bound on
+  // staleness they must not give older weights than the lead; with backup replicas or clipping by
+  // norm they must learn which batches count, and by how much the sum is scaled.
   const bool lead_first =
       spec_.training.staleness >= 0 || spec_.training.has_backups() || spec_.clips_by_norm;
   if (lead_first) {
@@ -196,7 +196,7 @@ absl::Status Client::AskPull(size_t server, Pull& request, const PullInto& into)
   return Send(server, kPull, request);
 }
 
-// Stores in `request` what the other servers must learn of the lead's answer.
+// Stores in `request` the parts of the lead's answer that the other servers need.
 absl::StatusOr<Pulled> Client::PullFromLead(Pull& request, const PullInto& into) {
   while (true) {
     MUSTER_RETURN_IF_ERROR(AskPull(0, request, into));
@@ -222,7 +222,7 @@ absl::Status Client::MeasureAndSettle(const Measure& measure) {
     // Another replica has already settled this round.
     if (part.squares.empty()) return absl::OkStatus();
     if (part.squares.size() != squares.size()) {
-      return Lost(server, absl::DataLossError("sent squares of another model"));
+      return Lost(server, absl::DataLossError("sent squares for another number of variables"));
     }
     for (size_t i = 0; i < squares.size(); ++i) squares[i] += part.squares[i];
   }
@@ -243,9 +243,10 @@ absl::Status Client::CopyPulled(size_t server, const Pulled& pulled, const PullI
   }
   const auto dense = static_cast<size_t>(placement_.dense_floats(static_cast<int>(server)));
   if (pulled.dense.size() != dense || pulled.tables.size() != floats) {
-    return Lost(server, absl::DataLossError(StrCat("sent ", pulled.dense.size(), " and ",
-                                                   pulled.tables.size(), " floats instead of ",
-                                                   dense, " and ", floats)));
+    return Lost(server,
+                absl::DataLossError(StrCat("sent ", pulled.dense.size(), " dense floats and ",
+                                           pulled.tables.size(), " floats of tables instead of ",
+                                           dense, " and ", floats)));
   }
   const float* from = pulled.dense.data();
   for (size_t i = 0; i < variables_.size(); ++i) {
@@ -328,7 +329,7 @@ absl::StatusOr<Pushed> Client::PushBatch(const Push& request, const Gradients& g
 
 absl::StatusOr<Pushed> Client::TryPush(const Push& request, const Gradients& gradients) {
   Split(gradients.tables);
-  // The lead's push decides that the batch counts: it is sent when all others have arrived.
+  // The push to the lead makes the batch count: it is sent when the other servers have theirs.
   for (size_t server = 1; server < connections_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(SendPush(server, request, gradients));
   }
@@ -349,7 +350,7 @@ absl::Status Client::TellBroken(int64_t generation, const std::string& why) {
 
 absl::Status Client::End() {
   absl::Status first;
-  // The lead last: a replica that hears of the end from the lead leaves.
+  // The lead is told last: a replica that learns of the end from the lead leaves.
   for (size_t server = connections_.size(); server-- > 0;) {
     first.Update(Ask<Empty>(server, kEnd, Begin()).status());
   }

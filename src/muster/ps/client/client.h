@@ -35,7 +35,7 @@ struct ClientSpec {
   int stall_seconds = 0;                    // as in ServerConnectionSpec
   const std::atomic<bool>* stop = nullptr;  // true ends waits for servers; may be null
   // If true as well as `stop`: only this replica must end. A batch that waits for other replicas is
-  // then given up: the call returns CANCELLED, and the client must connect again to save. May be
+  // then abandoned: the call returns CANCELLED, and the client must connect again to save. May be
   // null.
   const std::atomic<bool>* leaving = nullptr;
   // For people: which replica an answer waits for. May be empty.
@@ -55,24 +55,25 @@ struct Block {
   std::span<const int64_t> keys = {};
 };
 
-// What a batch pulls, and the memory to pull it into: `dense` by variable, null for tables;
-// `blocks` in the order of `tables`.
+// The rows that a batch pulls, and the memory to pull into: `dense` by variable, null for tables;
+// `blocks` in the order of `tables`. Dense variables are always pulled.
 struct PullInto {
   std::span<const Block> tables = {};
   std::span<float* const> dense = {};
   std::span<float* const> blocks = {};
 };
 
-// What a batch pushes: `dense` by variable, empty for one without a dense gradient; `values` in the
-// order of `tables`, with Variable::gradient_cols() floats for each row. A table that the batch did
-// not touch must be listed too, without rows: optimizers may move it nevertheless.
+// The gradients that a batch pushes: `dense` by variable, empty for one without a dense gradient;
+// `values` in the order of `tables`, with Variable::gradient_cols() floats for each row. A table
+// that the batch did not touch must be listed too, without rows: optimizers may move it
+// nevertheless.
 struct Gradients {
   std::span<const std::span<const float>> dense = {};
   std::span<const Block> tables = {};
   std::span<const std::span<const float>> values = {};
 };
 
-// Errors of all calls:
+// The errors of all calls are:
 //   ABORTED    a server was lost or has another state: call Connect, and continue from the states
 //              that it returns
 //   CANCELLED  training is over, or `stop` is true
@@ -103,7 +104,7 @@ class Client {
   // (State::save). ABORTED if the state is lost before.
   absl::StatusOr<State> WaitForAll(int64_t generation);
 
-  // Pulls what a batch needs; the tables come from `into`, not from `request`.
+  // Pulls the weights that a batch needs; the tables come from `into`, not from `request`.
   absl::StatusOr<Pulled> PullBatch(Pull request, const PullInto& into);
   // Pushes a batch; the gradients come from `gradients`, not from `request`. Returns when the push
   // counts.
@@ -125,7 +126,7 @@ class Client {
   // For the chief: tells all servers that training is over, the lead last.
   absl::Status End();
 
-  // Whether there is a connection to every server; false after a batch that was given up.
+  // Whether there is a connection to every server; false after a batch that was abandoned.
   bool connected() const;
   int servers() const { return placement_.servers(); }
   const ClientSpec& spec() const { return spec_; }
@@ -146,7 +147,7 @@ class Client {
   absl::StatusOr<net::transport::Message> ReceiveAnswer(size_t server);
   bool stopped() const { return spec_.stop != nullptr && spec_.stop->load(); }
   bool leaving() const { return spec_.leaving != nullptr && spec_.leaving->load() && stopped(); }
-  // Returns the result of a batch. If it was given up, closes all connections: answers to its
+  // Returns the result of a batch. If it was abandoned, closes all connections: answers to its
   // requests may still arrive on them.
   template <class T>
   absl::StatusOr<T> EndBatch(absl::StatusOr<T> result);
@@ -190,7 +191,7 @@ class Client {
   bool in_batch_ = false;
   std::vector<uint32_t> given_;
   std::vector<float> slice_;
-  std::string said_waiting_;
+  std::string noted_waiting_;
   std::unique_ptr<HeartbeatSender> heartbeat_;  // set if there is a bound on staleness
 };
 

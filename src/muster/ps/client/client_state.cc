@@ -7,9 +7,9 @@
 namespace muster::ps {
 namespace {
 
-constexpr int64_t kFloatsAtOnce = int64_t{256} << 10;  // floats in one message
+constexpr int64_t kFloatsAtOnce = int64_t{256} << 10;  // the most floats in one message
 
-// Keys in one message.
+// The most keys in one message.
 int64_t KeysAtOnce(const tables::DynamicTableSpec& spec) {
   return std::max<int64_t>(1,
                            kFloatsAtOnce / (spec.cols * (1 + static_cast<int64_t>(spec.slots()))));
@@ -67,7 +67,7 @@ absl::Status Client::FetchServer(size_t server, int64_t generation, const Memory
   return ForEachSlice(server, generation, [&](const Slice& slice) -> absl::Status {
     MUSTER_ASSIGN_OR_RETURN(const Slice got, Ask<Slice>(server, kFetch, slice));
     if (got.values.size() != static_cast<size_t>(slice.count)) {
-      return Lost(server, absl::DataLossError("sent another slice than asked for"));
+      return Lost(server, absl::DataLossError("sent another slice than the requested one"));
     }
     const int variable = static_cast<int>(slice.variable);
     placement_.Paste(variable, static_cast<int>(server), got.values, slice.first,
@@ -116,7 +116,7 @@ absl::StatusOr<Held> Client::TrySaveAll(int64_t generation, int64_t sequence, in
   for (size_t server = 0; server < connections_.size(); ++server) {
     const absl::Status released =
         Ask<Empty>(server, kRelease, Begin{.generation = generation}).status();
-    // The state is complete. A server that was told to end may close before it answers.
+    // The state is already complete: a server that was told to end may close without an answer.
     if (!absl::IsAborted(released)) MUSTER_RETURN_IF_ERROR(released);
   }
   return held;
@@ -141,7 +141,7 @@ absl::Status Client::LoadKeys(int64_t generation, size_t variable,
     return sent;
   };
   for (int64_t i = 0; i < image.size(); ++i) {
-    const auto server = static_cast<size_t>(placement_.ServerOfKey(image.GetKey(i)));
+    const auto server = static_cast<size_t>(placement_.GetServerOfKey(image.GetKey(i)));
     image.CopyTo(i, spec, &parts[server]);
     if (std::ssize(parts[server].keys) < most) continue;
     MUSTER_RETURN_IF_ERROR(send(server));
@@ -171,7 +171,7 @@ absl::Status Client::FetchKeys(int64_t generation, size_t variable,
       if (got > most || part.counts.size() != part.keys.size() ||
           part.last_steps.size() != part.keys.size() || part.values.size() != rows * floats) {
         return absl::AbortedError(
-            StrCat("ps-", server, ": sent keys and rows that do not fit each other"));
+            StrCat("ps-", server, ": sent numbers of keys, counts and rows that do not match"));
       }
       image->Append({.keys = std::move(part.keys),
                      .counts = std::move(part.counts),

@@ -110,7 +110,7 @@ class ClientTest : public testing::Test {
   std::vector<std::vector<float>> memory_;
 };
 
-TEST_F(ClientTest, WhatWasLoadedIsSaved) {
+TEST_F(ClientTest, ALoadedStateIsSavedUnchanged) {
   const auto client = Loaded();
   std::vector<std::vector<float>> saved;
   for (const auto& values : memory_) saved.emplace_back(values.size());
@@ -140,8 +140,8 @@ class LeavingServerConnection : public ServerConnection {
   bool gone_ = false;
 };
 
-// Otherwise the chief would end with an error when a server was told to end.
-TEST_F(ClientTest, ASaveIsWholeThoughTheServersGoAtItsEnd) {
+// Else the chief would fail when a server was told to end.
+TEST_F(ClientTest, ASaveIsCompleteEvenIfTheServersEndBeforeTheyAnswerTheRelease) {
   ServerConnectionSpec sockets = {.self = {.job = "test", .role = "chief"}, .key = key_};
   for (int server = 0; server < kServers; ++server) sockets.servers.push_back(GetAddress(server));
   const auto dial = MakeServerDialer(std::move(sockets));
@@ -184,7 +184,7 @@ class CountingServerConnection : public ServerConnection {
 };
 
 // docs/scale.md has this number.
-TEST_F(ClientTest, AStepIsFourMessagesWithEachServer) {
+TEST_F(ClientTest, AStepTakesFourMessagesWithEachServer) {
   ServerConnectionSpec sockets = {.self = {.job = "test", .role = "chief"}, .key = key_};
   for (int server = 0; server < kServers; ++server) sockets.servers.push_back(GetAddress(server));
   const auto dial = MakeServerDialer(std::move(sockets));
@@ -231,7 +231,7 @@ TEST_F(ClientTest, ThreadsOfClosedConnectionsAreJoined) {
 }
 
 // The servers listen only in shared memory, not on their addresses.
-TEST_F(ClientTest, ServersOfItsMachineAreReachedThroughSharedMemory) {
+TEST_F(ClientTest, ServersOfTheSameMachineAreReachedThroughSharedMemory) {
   for (int server = 0; server < kServers; ++server) Start(server, /*in_shared_memory=*/true);
   const auto client = Loaded();
   std::vector<std::vector<float>> saved;
@@ -245,7 +245,7 @@ TEST_F(ClientTest, ServersOfItsMachineAreReachedThroughSharedMemory) {
   EXPECT_THAT(lost.status().message(), HasSubstr("ps-1"));
 }
 
-TEST_F(ClientTest, APullBringsDenseVariablesAndTheRowsAskedForInTheirOrder) {
+TEST_F(ClientTest, APullReturnsDenseVariablesAndTheRequestedRowsInOrder) {
   const auto client = Loaded();
   std::vector<float> small(3), large(memory_[4].size()), state(4), block(8);
   const std::vector<int32_t> rows = {7, 0, 9, 1};
@@ -264,7 +264,7 @@ TEST_F(ClientTest, APullBringsDenseVariablesAndTheRowsAskedForInTheirOrder) {
   }
 }
 
-TEST_F(ClientTest, ALostServerIsNamedAndFoundWithoutAState) {
+TEST_F(ClientTest, ALostServerIsNamedAndComesBackWithoutAState) {
   const auto client = Loaded();
   Start(1);
   std::vector<std::vector<float>> saved = memory_;
@@ -284,7 +284,7 @@ TEST_F(ClientTest, ALostServerIsNamedAndFoundWithoutAState) {
 }
 
 // Neither the servers nor the chief know of the previous state.
-TEST_F(ClientTest, AStateOfServersAndAChiefThatAllStartAnewHasANumberOfItsOwn) {
+TEST_F(ClientTest, AStateHasANewGenerationAfterAllTasksWereRestarted) {
   int64_t before = 0;
   for (const uint64_t incarnation : {1, 2}) {
     for (int server = 0; server < kServers; ++server) Start(server);
@@ -304,12 +304,12 @@ TEST_F(ClientTest, AStateOfServersAndAChiefThatAllStartAnewHasANumberOfItsOwn) {
   }
 }
 
-TEST_F(ClientTest, AnotherKeyIsRefused) {
+TEST_F(ClientTest, AClientWithAnotherKeyIsRefused) {
   const auto stranger = New(net::Token::Make().value());
   EXPECT_EQ(stranger->Connect().status().code(), absl::StatusCode::kUnauthenticated);
 }
 
-TEST_F(ClientTest, TheEndIsHeardByWhoWaits) {
+TEST_F(ClientTest, WaitingReplicasAreToldOfTheEnd) {
   const auto client = Loaded();
   EXPECT_FALSE(servers_[0]->WaitForEnd(0));
   ASSERT_TRUE(client->End().ok());

@@ -41,7 +41,7 @@ absl::StatusOr<bool> Replica::TryRecover() {
     }
     MUSTER_RETURN_IF_ERROR(client_.WaitForState(lead.generation - 1).status());
   }
-  return absl::AbortedError("there is a state now");
+  return absl::AbortedError("the servers have a state now: connect again");
 }
 
 bool Replica::AdoptState(const State& lead) {
@@ -61,15 +61,15 @@ void Replica::UpdateCounts(const Counts& counts) {
 
 absl::Status Replica::LoadServers(const std::vector<State>& states) {
   // Servers and a chief that were started again do not know earlier generations. No number may be
-  // used twice, or a replica would take another state for the one it was at.
+  // used twice, else a replica could mistake another state for its own.
   int64_t generation = std::max(
       generation_, static_cast<int64_t>(client_.spec().self.incarnation) * kPerIncarnation);
   for (const State& state : states) generation = std::max(generation, state.generation);
   MUSTER_ASSIGN_OR_RETURN(const Place place, spec_.give(opened_));
   if (opened_) {
-    Note(StrCat("a parameter server lost its state: all go back from step ", step_,
+    Note(StrCat("a parameter server lost its state: all replicas go back from step ", step_,
                 " to the checkpoint of step ", place.step, ", ", step_ - place.step,
-                " steps are done again"));
+                " steps are repeated"));
   }
   return client_.LoadAll({.generation = generation + 1,
                           .step = place.step,
@@ -114,7 +114,7 @@ absl::StatusOr<Pushed> Replica::Push(ps::Push request, const Gradients& gradient
   UpdateCounts(pushed->counts);
   if (pushed->stop != 0) return pushed;
   ++sequence_;
-  // For a later push without a batch.
+  // A later push without a batch repeats the position.
   position_ = std::move(request.position);
   return pushed;
 }
@@ -136,7 +136,8 @@ absl::StatusOr<Replica::Ending> Replica::WaitForOthers() {
     UpdateCounts(state->counts);
     return Ending::kOver;
   }
-  if (state.ok()) status = absl::AbortedError("the parameter servers were given another state");
+  if (state.ok())
+    status = absl::AbortedError("another state was loaded into the parameter servers");
   if (absl::IsCancelled(status)) return Ending::kOver;
   if (!absl::IsAborted(status)) return status;
   const absl::StatusOr<bool> moved = Recover(status);
@@ -147,8 +148,8 @@ absl::StatusOr<Replica::Ending> Replica::WaitForOthers() {
 
 absl::StatusOr<Place> Replica::Save() {
   wants_save_ = false;
-  // A batch was given up, because this task must end, or an earlier save failed: connect again to
-  // save the servers' state. The next call says if that is another one.
+  // If a batch was abandoned because this task must end, or if an earlier save failed, connect
+  // again to save the servers' state. The next call reports it if that is another state.
   if (!client_.connected()) {
     MUSTER_ASSIGN_OR_RETURN(const bool moved, Recover(absl::OkStatus()));
     moved_ |= moved;

@@ -14,7 +14,7 @@
 
 namespace muster::ps {
 
-// What belongs to a state besides the weights: the step, and each replica's position in its data.
+// The parts of a state besides the weights: the step, each replica's position in its data, counts.
 struct Place {
   int64_t step = 0;
   std::vector<std::string> positions = {};
@@ -22,12 +22,12 @@ struct Place {
 };
 
 struct ReplicaSpec {
-  // The chief's weights and slots, which `give` fills and Save overwrites; unset in other replicas.
+  // The chief's weights and slots, which `give` fills and Save overwrites. Unset in other replicas.
   Memory memory = {};
   DynamicMemory dynamic_table = {};
-  // Set in the chief: puts the state for servers that have none into `memory` and `dynamic_table`,
+  // Set in the chief: fills `memory` and `dynamic_table` with a state for servers that have none,
   // and returns its place. At first that is the state with which the chief was started; with
-  // `again`, the newest checkpoint's.
+  // `again`, that of the newest checkpoint.
   std::function<absl::StatusOr<Place>(bool again)> give = {};
   std::function<void(const std::string& text)> note = {};  // for people; may be empty
 };
@@ -70,7 +70,7 @@ class Replica {
   absl::StatusOr<Place> Save();
 
   int64_t step() const { return step_; }
-  // Where this replica's data continues; "": at the beginning. Known after Recover.
+  // The position at which this replica's data continues; "": the beginning. Known after Recover.
   const std::string& position() const { return position_; }
   // Counts of all replicas, as the lead last sent them.
   const Counts& counts() const { return counts_; }

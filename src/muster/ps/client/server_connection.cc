@@ -14,10 +14,10 @@ using net::transport::Message;
 using net::transport::Stream;
 using process::Deadline;
 
-// The length of one try to reach a server; `stop` is read between tries.
+// The longest time of one attempt to reach a server; `stop` is read between attempts.
 constexpr double kTrySeconds = 1;
-// A server's lease: it sends a keep-alive every second while an answer waits for other replicas.
-// The longest message, one gigabyte, may also take this long.
+// The lease of a server, which sends a keep-alive every second while an answer waits for other
+// replicas. The longest message, one gigabyte, may also take this long.
 constexpr double kLeaseSeconds = 60;
 
 class SocketConnection : public ServerConnection {
@@ -39,7 +39,7 @@ class SocketConnection : public ServerConnection {
   const std::shared_ptr<Interrupt> interrupt_;
 };
 
-// Whether a later try would fail too.
+// Whether a later attempt would fail too.
 bool IsForGood(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) || absl::IsUnauthenticated(status);
 }

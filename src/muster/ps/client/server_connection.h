@@ -29,7 +29,7 @@ class ServerConnection {
 };
 
 // Connects to a server, for the first time or again; waits until the server can be reached. Errors
-// are final: another try would fail too.
+// are final: another attempt would fail too.
 using ServerDialer =
     std::function<absl::StatusOr<std::unique_ptr<ServerConnection>>(size_t server)>;
 

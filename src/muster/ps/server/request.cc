@@ -49,7 +49,8 @@ absl::Status Request::Read(const net::transport::Message& message) {
     case kFinish:
       return ReadAs<Finish>(bytes);
     default:
-      return absl::InvalidArgumentError(StrCat("a parameter server knows no request ", type_));
+      return absl::InvalidArgumentError(
+          StrCat("parameter servers have no request of type ", type_));
   }
 }
 
@@ -89,7 +90,7 @@ absl::Status Request::HandleKeys(ServerState& state, const KeySlice& slice) {
   return absl::OkStatus();
 }
 
-absl::Status Request::Take(ServerState& state) {
+absl::Status Request::Apply(ServerState& state) {
   switch (type_) {
     case kHello: {
       MUSTER_ASSIGN_OR_RETURN(answer_,

@@ -13,7 +13,8 @@
 
 namespace muster::ps {
 
-// The requests of one connection. Errors are for the worker: give them to Print. One owner thread;
+// The requests of one connection. Pass errors to Print, which sends them to the worker. One owner
+// thread;
 // calls that take a ServerState need its lock.
 class Request {
  public:
@@ -23,8 +24,8 @@ class Request {
 
   // Begins the next request; `message` must live until Print.
   absl::Status Read(const net::transport::Message& message);
-  // Makes the request's changes to the state.
-  absl::Status Take(ServerState& state);
+  // Applies the request's changes to the state.
+  absl::Status Apply(ServerState& state);
   // Prepares the answer. Returns false if other requests must arrive before there is an answer.
   // Call it again at least every second, since a request may also wait for time to pass.
   absl::StatusOr<bool> Answer(ServerState& state);

@@ -77,7 +77,7 @@ void Server::Converse(Connection id, int64_t incarnation, Channel& channel) {
   while (true) {
     const auto message = channel.Receive(Deadline::After(kSilenceSeconds), *stop_);
     if (!message.ok()) {
-      // The sender of a damaged message is told why; a closed connection gets nothing.
+      // The sender of a damaged message gets the reason; a closed connection gets nothing.
       if (absl::IsDataLoss(message.status())) {
         channel.SendFailure(message.status(), Deadline::After(kTellSeconds)).IgnoreError();
       }
@@ -103,7 +103,7 @@ absl::Status Server::Handle(const Message& message, Channel& channel, Request* r
   auto until = std::chrono::steady_clock::now() + kWaitAtMost;
   std::unique_lock lock(mutex_);
   state_.SetTime(Now());
-  MUSTER_RETURN_IF_ERROR(request->Take(state_));
+  MUSTER_RETURN_IF_ERROR(request->Apply(state_));
   changed_.notify_all();
   while (true) {
     state_.SetTime(Now());
@@ -126,8 +126,8 @@ absl::Status Server::TellAlive(const std::string& awaited, Channel& channel) {
   return channel.Send(kAlive, bytes, Deadline::After(kSendSeconds), *stop_);
 }
 
-// Notes for which replicas the others wait, each time that changes; not in the first second, in
-// which all tasks start.
+// Notes which replicas the others wait for, each time that changes; but not during the first
+// second, in which all tasks start.
 void Server::Tick(const std::stop_token& stop) {
   std::string said;
   std::unique_lock lock(mutex_);
@@ -135,7 +135,7 @@ void Server::Tick(const std::stop_token& stop) {
     state_.SetTime(Now());
     const bool ended = !state_.OnTick().ok();
     if (ended) changed_.notify_all();
-    changed_.wait_for(lock, stop, kWaitAtMost, [] { return false; });
+    tick_.wait_for(lock, stop, kWaitAtMost, [] { return false; });
     std::string awaited = ended ? "" : state_.Awaited();
     if (awaited == said || stop.stop_requested()) continue;
     said = std::move(awaited);

@@ -71,7 +71,8 @@ class Server {
   const Note note_;
   const std::unique_ptr<net::transport::Interrupt> stop_;
   std::mutex mutex_;
-  std::condition_variable_any changed_;
+  std::condition_variable changed_;
+  std::condition_variable_any tick_;  // the ticker's own: a request must not wake it
   ServerState state_;
   Connection last_connection_ = 0;
   std::set<Connection> ended_;                  // their threads do not use mutex_ any more

@@ -8,8 +8,8 @@
 
 namespace muster::ps {
 
-// Takes a push for a step. On servers other than the lead the push is kept until the lead's word
-// says whether it counts.
+// Accepts a push for a step. On servers other than the lead, keeps it until the lead's word says
+// whether it counts.
 absl::Status ServerState::PushForStep(size_t replica, Staged staged) {
   const Push& push = staged.push;
   if (push.rows == 0) return absl::InvalidArgumentError("a push of a batch without rows");
@@ -17,14 +17,14 @@ absl::Status ServerState::PushForStep(size_t replica, Staged staged) {
     staged_[replica] = std::move(staged);
     return absl::OkStatus();
   }
-  if (push.sequence != sequences_[replica]) return NotExpected(push.sequence);
+  if (push.sequence != sequences_[replica]) return UnexpectedBatch(push.sequence);
   if (push.finite == 0 || !std::isfinite(push.loss)) {
     answers_[replica] = {.finite = 0, .loss = push.loss, .data_loss = push.data_loss};
-    Done(replica, push, /*trained=*/false);
+    FinishBatch(replica, push, /*trained=*/false);
   } else if (push.step != step_ || unsettled_) {
     answers_[replica] = last_;
     answers_[replica].stale = 1;
-    Done(replica, push, /*trained=*/false);
+    FinishBatch(replica, push, /*trained=*/false);
   } else {
     staged_[replica] = std::move(staged);
     EndRound();
@@ -32,7 +32,7 @@ absl::Status ServerState::PushForStep(size_t replica, Staged staged) {
   return absl::OkStatus();
 }
 
-// Fills in the answer to a push. False: the step is not done yet.
+// Fills in the answer to a push; returns false if the step is not done yet.
 bool ServerState::AnswerPushForStep(const Peer& peer, Pushed* answer) {
   if (!peer.pushed) return false;
   if (*peer.pushed < sequences_[peer.replica]) {
@@ -44,7 +44,7 @@ bool ServerState::AnswerPushForStep(const Peer& peer, Pushed* answer) {
     return false;
   }
   answer->step = step_;
-  answer->counts = CountsNow();
+  answer->counts = GetCounts();
   return true;
 }
 
@@ -76,17 +76,17 @@ void ServerState::EndStep() {
            .data_loss = static_cast<float>(data_loss / rows)};
   for (size_t replica = 0; replica < staged_.size(); ++replica) {
     if (!staged_[replica]) continue;
-    Done(replica, staged_[replica]->push, /*trained=*/true);
+    FinishBatch(replica, staged_[replica]->push, /*trained=*/true);
     answers_[replica] = last_;
   }
   FinishRound(rows);
 }
 
-// On servers other than the lead: the rows of the batches that count, all of which must be staged.
-// Drops staged batches that do not count.
+// On servers other than the lead: returns the number of rows of the batches that count, all of
+// which must be staged. Drops staged batches that do not count.
 absl::StatusOr<double> ServerState::CountedRows(int64_t step, const Word& word) {
   const absl::Status wrong_step = absl::AbortedError(
-      StrCat("ps-", spec_.server, " is at step ", step_, " and cannot go to ", step));
+      StrCat("ps-", spec_.server, " is at step ", step_, " and cannot advance to step ", step));
   if (step != step_ + 1 || word.counted.size() != staged_.size()) return wrong_step;
   double rows = 0;
   for (size_t replica = 0; replica < staged_.size(); ++replica) {
@@ -103,7 +103,7 @@ absl::StatusOr<double> ServerState::CountedRows(int64_t step, const Word& word) 
   return rows;
 }
 
-// On servers other than the lead: advances to the lead's step, as its word says.
+// On servers other than the lead: advances to the lead's step with the batches that its word names.
 absl::Status ServerState::CommitCounted(int64_t step, const Word& word) {
   if (step <= step_) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(CheckScales(word));

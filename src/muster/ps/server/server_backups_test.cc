@@ -14,7 +14,7 @@ class ServerBackupsTest : public ServerStateTest {
   std::unique_ptr<ServerState> NewOfThree(int server = 0, int servers = 1) {
     return New(/*synchronous=*/true, server, servers, /*replicas=*/3);
   }
-  // A push whose gradient is of the dense variable on server 0, of row 1 on server 1.
+  // A push with a gradient of the dense variable on server 0 and of row 1 on server 1.
   static Bytes PushFor(int64_t step, int64_t sequence, float gradient, uint32_t rows = 1,
                        const std::string& position = "") {
     const std::vector<uint32_t> given = {1, 0};
@@ -45,10 +45,10 @@ class ServerBackupsTest : public ServerStateTest {
   }
 };
 
-TEST_F(ServerBackupsTest, AStepIsTheMeanByRowsOfThoseThatComeFirst) {
+TEST_F(ServerBackupsTest, AStepIsTheMeanByRowsOfTheFirstPushes) {
   const auto state = NewOfThree();
   ASSERT_TRUE(state->OnPull(1, {.generation = 1, .rows = 3}).ok());
-  ASSERT_TRUE(Pulls(*state, 1, {})) << "nobody else is waited for";
+  ASSERT_TRUE(Pulls(*state, 1, {})) << "a pull waits for no other replica";
   ASSERT_TRUE(state->OnPush(1, PushFor(0, 0, 4, /*rows=*/3, "a")).ok());
   EXPECT_FALSE(Pushes(*state, 1));
   ASSERT_TRUE(state->OnPush(3, PushFor(0, 0, 8, /*rows=*/1, "c")).ok());
@@ -70,7 +70,7 @@ TEST_F(ServerBackupsTest, AStepIsTheMeanByRowsOfThoseThatComeFirst) {
   EXPECT_THAT(held.word.counted, ElementsAre(0, -1, 0));
 }
 
-TEST_F(ServerBackupsTest, ABatchWhoseLossIsNoNumberIsDroppedAlone) {
+TEST_F(ServerBackupsTest, ABatchWithoutAFiniteLossIsDroppedAlone) {
   const auto state = NewOfThree();
   Bytes bytes;
   Print(Push{.generation = 1, .rows = 7, .finite = 0}, &bytes);
@@ -83,30 +83,30 @@ TEST_F(ServerBackupsTest, ABatchWhoseLossIsNoNumberIsDroppedAlone) {
   EXPECT_TRUE(Pushes(*state, 1));
 }
 
-TEST_F(ServerBackupsTest, FewerMakeAStepWhenTheDataOfOthersHasEnded) {
+TEST_F(ServerBackupsTest, FewerPushesMakeAStepWhenTheDataOfOthersHasEnded) {
   const auto state = NewOfThree();
   ASSERT_TRUE(state->OnFinish(1, {.generation = 1}).ok());
   ASSERT_TRUE(state->OnPush(2, PushFor(0, 0, 6)).ok());
-  EXPECT_FALSE(Pushes(*state, 2)) << "replica 2 is no backup now";
+  EXPECT_FALSE(Pushes(*state, 2)) << "the step needs replica 2 now";
   ASSERT_TRUE(state->OnFinish(3, {.generation = 1}).ok());
   ASSERT_TRUE(Pushes(*state, 2));
   EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(-6, -6));
 }
 
-TEST_F(ServerBackupsTest, WhoIsStartedAgainGivesItsBatchAgain) {
+TEST_F(ServerBackupsTest, ARestartedReplicaPushesItsBatchAgain) {
   const auto state = NewOfThree();
   ASSERT_TRUE(state->OnPush(3, PushFor(0, 0, 1)).ok());
   const auto found = Greet(*state, 9, 2, 2);
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->sequence, 0);
   ASSERT_TRUE(state->OnPush(2, PushFor(0, 0, 1)).ok());
-  EXPECT_FALSE(Pushes(*state, 2)) << "what came before it greeted does not count";
+  EXPECT_FALSE(Pushes(*state, 2)) << "a push from before its Hello does not count";
   ASSERT_TRUE(state->OnPush(9, PushFor(0, 0, 3)).ok());
   ASSERT_TRUE(Pushes(*state, 2));
   EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(-2, -2));
 }
 
-TEST_F(ServerBackupsTest, AWishToStopEndsAllAndNoStep) {
+TEST_F(ServerBackupsTest, AStopRequestEndsAllReplicasWithoutAnotherStep) {
   const auto state = NewOfThree();
   ASSERT_TRUE(state->OnPush(1, PushFor(0, 0, 1, 1, "a")).ok());
   ASSERT_TRUE(state->OnPull(2, {.generation = 1, .stop = 2}).ok());
@@ -121,7 +121,7 @@ TEST_F(ServerBackupsTest, AWishToStopEndsAllAndNoStep) {
   EXPECT_EQ(found.position, "") << "its batch is not in the weights";
 }
 
-TEST_F(ServerBackupsTest, NoStepIsDoneInTheMidstOfASave) {
+TEST_F(ServerBackupsTest, NoStepEndsDuringASave) {
   const auto state = NewOfThree();
   ASSERT_TRUE(state->OnHold(1, {.generation = 1}).ok());
   ASSERT_TRUE(state->OnPush(2, PushFor(0, 0, 1)).ok());
@@ -132,7 +132,7 @@ TEST_F(ServerBackupsTest, NoStepIsDoneInTheMidstOfASave) {
   EXPECT_TRUE(Pushes(*state, 2));
 }
 
-TEST_F(ServerBackupsTest, WhoDoesNotLeadAppliesWhatTheLeadSays) {
+TEST_F(ServerBackupsTest, OtherServersApplyTheBatchesThatTheLeadNames) {
   const auto state = NewOfThree(/*server=*/1, /*servers=*/2);
   for (const Connection from : {1, 2, 3}) {
     ASSERT_TRUE(state->OnPush(from, RowFor(0, 0, static_cast<float>(from), 2)).ok());
@@ -145,11 +145,11 @@ TEST_F(ServerBackupsTest, WhoDoesNotLeadAppliesWhatTheLeadSays) {
   pull.word.counted = {0, -1, 0};
   ASSERT_TRUE(state->OnPull(1, pull).ok());
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-2, 0));
-  // Another replica comes with the same word, or with an older one.
+  // Another replica brings the same word, or an older one.
   ASSERT_TRUE(state->OnPull(2, pull).ok());
   ASSERT_TRUE(state->OnPull(2, {.generation = 1, .step = 0}).ok());
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-2, 0));
-  // Words with batches that the server does not have, or of the wrong size.
+  // Invalid words: with batches that the server does not have, or of the wrong size.
   for (const auto& counted : std::vector<std::vector<int64_t>>{{1, -1, -1}, {-1, 0, -1}, {0}}) {
     pull.step = 2;
     pull.word.counted = counted;

@@ -24,7 +24,7 @@ class ServerCountsTest : public ServerStateTest {
   }
 };
 
-TEST_F(ServerCountsTest, AsynchronousBatchesThatAreNoNumbersAreDropped) {
+TEST_F(ServerCountsTest, AsynchronousBatchesWithoutAFiniteLossAreDropped) {
   const auto state = New(/*synchronous=*/false);
   ASSERT_TRUE(state->OnPush(1, MakePush(1, 0, 16)).ok());
   ASSERT_TRUE(state->OnPush(1, MakePush(1, 0, 16)).ok()) << "sent again it counts once";
@@ -36,8 +36,8 @@ TEST_F(ServerCountsTest, AsynchronousBatchesThatAreNoNumbersAreDropped) {
   EXPECT_EQ(ParseCounts(*state, 1).left_at_end, 6);
 }
 
-// Each replica says how many its process has left out so far; the last word of each counts.
-TEST_F(ServerCountsTest, BadRecordsAreThoseOfAllReplicas) {
+// Each replica reports how many records its process has left out so far; its last report counts.
+TEST_F(ServerCountsTest, BadRecordsAreSummedOverReplicas) {
   const auto state = New(/*synchronous=*/false);
   ASSERT_TRUE(state->OnPull(1, {.generation = 1, .bad_records = 2}).ok());
   ASSERT_TRUE(state->OnPull(2, {.generation = 1, .bad_records = 3}).ok());
@@ -62,7 +62,7 @@ TEST_F(ServerCountsTest, ARoundIsTrainedOrDroppedAsAWhole) {
   EXPECT_EQ(pulled_.counts.left_at_end, 4);
 }
 
-TEST_F(ServerCountsTest, WhatIsTrainedAgainAfterACheckpointIsRepeated) {
+TEST_F(ServerCountsTest, RecordsTrainedAgainAfterACheckpointAreRepeated) {
   const auto state = New(/*synchronous=*/false);
   for (int64_t batch = 0; batch < 3; ++batch) {
     ASSERT_TRUE(state->OnPush(1, MakePush(1, batch, 10)).ok());
@@ -72,13 +72,13 @@ TEST_F(ServerCountsTest, WhatIsTrainedAgainAfterACheckpointIsRepeated) {
   ASSERT_TRUE(state->OnReady(1, {.generation = 2, .counts = {.trained = 10, .dropped = 1}}).ok());
   EXPECT_EQ(ParseCounts(*state, 1), (Counts{.trained = 10, .dropped = 1, .repeated = 20}));
   ASSERT_TRUE(state->OnPush(1, MakePush(2, 0, 10)).ok());
-  // Again: 40 records of work were done, 30 of them are not in the weights.
+  // Training is repeated: of 40 records that were trained, 30 are not in the weights.
   ASSERT_TRUE(state->OnBegin(1, {.generation = 3}).ok());
   ASSERT_TRUE(state->OnReady(1, {.generation = 3, .counts = {.trained = 10, .dropped = 1}}).ok());
   EXPECT_EQ(ParseCounts(*state, 1).repeated, 30);
 }
 
-TEST_F(ServerCountsTest, AServerThatWasStartedAgainHearsOfWhatWasTrainedFromReplicas) {
+TEST_F(ServerCountsTest, ARestartedServerLearnsOfLostWorkFromReplicas) {
   const auto state = New(/*synchronous=*/false);
   Hello hello = {
       .replica = 1, .replicas = 2, .servers = 1, .agreement = "model 1", .generation = 7};
@@ -87,7 +87,7 @@ TEST_F(ServerCountsTest, AServerThatWasStartedAgainHearsOfWhatWasTrainedFromRepl
   ASSERT_TRUE(state->OnBegin(1, {.generation = 8}).ok());
   ASSERT_TRUE(state->OnReady(1, {.generation = 8, .counts = {.trained = 10}}).ok());
   EXPECT_EQ(ParseCounts(*state, 1).repeated, 15);
-  // Another replica knows of more work, and comes when training has already continued.
+  // Another replica knows of more work, and connects when training has already continued.
   ASSERT_TRUE(state->OnPush(1, MakePush(8, 0, 10)).ok());
   hello.work = 40;
   for (const Connection from : {10u, 11u}) {

@@ -31,7 +31,7 @@ TEST_F(ServerNormsTest, OneServerScalesAlone) {
   EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(-4, -5));
 }
 
-TEST_F(ServerNormsTest, TheLeadAppliesARoundWhenItKnowsTheOthersSquares) {
+TEST_F(ServerNormsTest, TheLeadAppliesARoundOnceItHasAllSquares) {
   const auto state = New(/*synchronous=*/true, /*server=*/0, /*servers=*/2);
   ASSERT_TRUE(state->OnPush(1, DensePush(0, {3, 0})).ok());
   ASSERT_TRUE(state->OnPush(2, DensePush(0, {3, 0}, "b")).ok());
@@ -62,7 +62,7 @@ TEST_F(ServerNormsTest, TheLeadAppliesARoundWhenItKnowsTheOthersSquares) {
   EXPECT_THAT(held.word.scales, ElementsAre(0.5f, 0.5f));
 }
 
-TEST_F(ServerNormsTest, EachVariableMayHaveANormOfItsOwn) {
+TEST_F(ServerNormsTest, EachVariableCanBeClippedByItsOwnNorm) {
   clip_.kind = Kind::kNorm;
   const auto state = New(/*synchronous=*/true, 0, 2, /*replicas=*/1);
   ASSERT_TRUE(state->OnPush(1, DensePush(0, {6, 8})).ok());
@@ -70,11 +70,11 @@ TEST_F(ServerNormsTest, EachVariableMayHaveANormOfItsOwn) {
   EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(-3, -4));
 }
 
-TEST_F(ServerNormsTest, WhoDoesNotLeadMeasuresAndScalesByTheLeadsWord) {
+TEST_F(ServerNormsTest, OtherServersMeasureAndScaleAsTheLeadSays) {
   const auto state = New(/*synchronous=*/true, /*server=*/1, /*servers=*/2);
   ASSERT_TRUE(state->OnPush(1, TablePush(0, {0, 1}, {1, 2})).ok());
   EXPECT_EQ(state->OnMeasure(1, MakeMeasure(1, 1)).status().code(), StatusCode::kAborted)
-      << "the round is not whole";
+      << "the round is not complete";
   ASSERT_TRUE(state->OnPush(2, TablePush(0, {1}, {2})).ok());
   EXPECT_THAT(*state->OnMeasure(1, MakeMeasure(1, 1)), ElementsAre(0, 17));
   EXPECT_EQ(state->OnMeasure(1, MakeMeasure(2, 2)).status().code(), StatusCode::kAborted);
@@ -83,10 +83,11 @@ TEST_F(ServerNormsTest, WhoDoesNotLeadMeasuresAndScalesByTheLeadsWord) {
   pull.word.scales = {1, 0.5};
   ASSERT_TRUE(state->OnPull(1, pull).ok());
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-0.5, -2));
-  EXPECT_THAT(*state->OnMeasure(2, MakeMeasure(1, 1)), IsEmpty()) << "who is late need not settle";
+  EXPECT_THAT(*state->OnMeasure(2, MakeMeasure(1, 1)), IsEmpty())
+      << "a late replica has nothing to settle";
 }
 
-TEST_F(ServerNormsTest, WithBackupReplicasTheMeanOfThoseThatCountIsMeasured) {
+TEST_F(ServerNormsTest, WithBackupReplicasTheMeanOfTheCountedBatchesIsMeasured) {
   aggregate_ = 1;
   const auto state = New(/*synchronous=*/true, /*server=*/1, /*servers=*/2);
   ASSERT_TRUE(state->OnPush(1, TablePush(0, {0, 1}, {1, 2})).ok());

@@ -14,11 +14,11 @@ bool ServerState::HasRound(int64_t sequence) const {
   return !lead() && all && sequence == sequences_.front() + 1;
 }
 
-// On servers other than the lead: ends the staged round. A replica that comes with the next round
-// shows that the lead has all pushes of this one; `step` shows whether they were applied.
+// On servers other than the lead: ends the staged round. A request for the next round shows that
+// the lead has all pushes of this one; `step` shows whether they were applied.
 absl::Status ServerState::Commit(int64_t sequence, int64_t step, const Word& word) {
   if (sequence == sequences_.front() && step == step_) return absl::OkStatus();
-  if (!HasRound(sequence) || step < step_ || step > step_ + 1) return NotExpected(sequence);
+  if (!HasRound(sequence) || step < step_ || step > step_ + 1) return UnexpectedBatch(sequence);
   if (step > step_) {
     MUSTER_RETURN_IF_ERROR(CheckScales(word));
     weights_.Apply(Sum(0), step_++, word.scales);
@@ -43,8 +43,8 @@ void ServerState::EndRound() {
   }
   if (!std::isfinite(round.loss)) round.finite = 0;
   for (size_t replica = 0; replica < staged_.size(); ++replica) {
-    Done(replica, staged_[replica]->push, round.finite != 0);
-    wishes_[replica].reset();
+    FinishBatch(replica, staged_[replica]->push, round.finite != 0);
+    proposals_[replica].reset();
   }
   decided_.reset();
   last_ = round;
@@ -52,7 +52,7 @@ void ServerState::EndRound() {
   for (auto& each : staged_) each.reset();
 }
 
-void ServerState::Done(size_t replica, const Push& push, bool trained) {
+void ServerState::FinishBatch(size_t replica, const Push& push, bool trained) {
   Count(push, trained);
   positions_[replica] = push.position;
   ++sequences_[replica];
@@ -63,7 +63,7 @@ void ServerState::Count(const Push& push, bool finite) {
   counts_.dropped += push.dropped;
 }
 
-// On the lead: the staged pushes make the next step; `rows` as in Sum.
+// On the lead: makes the next step of the staged pushes. For `rows`, see Sum.
 void ServerState::FinishRound(double rows) {
   ++step_;
   rows_ = rows;
@@ -82,23 +82,23 @@ void ServerState::Settled(std::vector<float> scales) {
 
 absl::StatusOr<std::vector<double>> ServerState::OnMeasure(Connection from,
                                                            const Measure& measure) {
-  MUSTER_RETURN_IF_ERROR(Current(from, measure.generation).status());
+  MUSTER_RETURN_IF_ERROR(FindCurrentPeer(from, measure.generation).status());
   if (measure.step <= step_) return std::vector<double>();
   double rows = 0;
   if (spec_.training.has_backups()) {
     MUSTER_ASSIGN_OR_RETURN(rows, CountedRows(measure.step, measure.word));
   } else if (!HasRound(measure.sequence) || measure.step != step_ + 1) {
-    return NotExpected(measure.sequence);
+    return UnexpectedBatch(measure.sequence);
   }
   return weights_.Squares(Sum(rows));
 }
 
 absl::Status ServerState::OnSettle(Connection from, const Settle& settle) {
-  MUSTER_RETURN_IF_ERROR(Current(from, settle.generation).status());
+  MUSTER_RETURN_IF_ERROR(FindCurrentPeer(from, settle.generation).status());
   if (!unsettled_ || settle.step != step_) return absl::OkStatus();
   if (settle.squares.size() != variables_.size()) {
-    return absl::InvalidArgumentError(
-        StrCat("squares of ", settle.squares.size(), " variables, there are ", variables_.size()));
+    return absl::InvalidArgumentError(StrCat("squares of ", settle.squares.size(),
+                                             " variables, but there are ", variables_.size()));
   }
   std::vector<double> squares = weights_.Squares(Sum(rows_));
   for (size_t i = 0; i < squares.size(); ++i) squares[i] += settle.squares[i];
@@ -128,7 +128,7 @@ absl::Status ServerState::CheckScales(const Word& word) const {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      StrCat("scales of ", word.scales.size(), " variables, there are ", variables_.size()));
+      StrCat("scales of ", word.scales.size(), " variables, but there are ", variables_.size()));
 }
 
 // The sum of the staged pushes, each weighted by its share of `rows`; with `rows` 0 they are added

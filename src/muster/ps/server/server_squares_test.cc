@@ -1,4 +1,4 @@
-// Gradients whose rows have squares: how servers add, scale and measure them.
+// Servers add, scale and measure gradients whose rows have squares.
 #include <cmath>
 
 #include "muster/ps/server/server_state_test_support.h"
@@ -43,20 +43,21 @@ class ServerSquaresTest : public ServerStateTest {
   std::unique_ptr<optim::Optimizer> adagrad_;
 };
 
-TEST_F(ServerSquaresTest, ARowHasItsSquaresBesideIt) {
+TEST_F(ServerSquaresTest, ARowIsFollowedByItsSquares) {
   EXPECT_EQ(variables_[1].gradient_cols(), 2);
-  EXPECT_EQ(variables_[0].gradient_cols(), 2) << "a dense one has no squares";
+  EXPECT_EQ(variables_[0].gradient_cols(), 2) << "a dense variable has no squares";
   const auto state = New(/*synchronous=*/false);
   const absl::Status refused = state->OnPush(1, TablePush(0, {1}, {3}));
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(ToStd(refused.message()), HasSubstr("1 floats for 1 rows of table of 2"));
+  EXPECT_THAT(ToStd(refused.message()),
+              HasSubstr("1 floats for 1 rows of table, which have 2 each"));
   ASSERT_TRUE(state->OnPush(1, TablePush(0, {1, 3}, {3, 4, 2, 4})).ok());
   EXPECT_THAT(Accumulators(*state, 4), ElementsAre(0, 4, 0, 4));
   EXPECT_THAT(Weights(*state, 1, 4), ElementsAre(0, -1.5, 0, -1));
 }
 
 // Two replicas with halves of a batch do the same as one replica with the whole batch.
-TEST_F(ServerSquaresTest, HalvesOfABatchAreTheBatch) {
+TEST_F(ServerSquaresTest, HalvesOfABatchGiveTheSameAsTheBatch) {
   const auto whole = New(/*synchronous=*/true, 0, 1, /*replicas=*/1);
   ASSERT_TRUE(whole->OnPush(1, SquaresPush(4, {2, 0, 3}, {2.5f, 3.25f, 1, 1, 0.5f, 0.25f})).ok());
   for (int again = 0; again < 2; ++again) {
@@ -81,7 +82,7 @@ TEST_F(ServerSquaresTest, AMeanScalesEntries) {
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-1, FloatEq(-3.5f / std::sqrt(9.25f))));
 }
 
-TEST_F(ServerSquaresTest, ANormIsOverEntries) {
+TEST_F(ServerSquaresTest, ANormIsTakenOverEntries) {
   for (const SquaresClip kind : {SquaresClip::kNorm, SquaresClip::kGlobalNorm}) {
     clip_ = {.kind = kind, .limit = 2.5};
     const auto state = New(/*synchronous=*/true, 0, 1, /*replicas=*/1);

@@ -32,7 +32,7 @@ void ServerState::Reset() {
   const auto replicas = static_cast<size_t>(spec_.training.replicas);
   positions_.assign(replicas, "");
   sequences_.assign(replicas, 0);
-  wishes_.assign(replicas, std::nullopt);
+  proposals_.assign(replicas, std::nullopt);
   decided_.reset();
   staged_.clear();
   staged_.resize(replicas);
@@ -67,15 +67,16 @@ absl::Status ServerState::CheckHello(int64_t incarnation, const Hello& hello) co
   MUSTER_RETURN_IF_ERROR(failed_);
   const std::string name = GetName(hello.replica);
   if (hello.version != kVersion) {
-    return absl::FailedPreconditionError(StrCat(name, " speaks version ", hello.version,
-                                                " to parameter servers, ps-", spec_.server,
-                                                " version ", kVersion));
+    return absl::FailedPreconditionError(StrCat(name, " uses version ", hello.version,
+                                                " of the parameter servers' protocol, ps-",
+                                                spec_.server, " version ", kVersion));
   }
   const std::string difference =
       DescribeDifference({name, MakeAgreement(hello)}, {agreed_by_, agreement_});
   if (!difference.empty() || hello.replica >= owners_.size()) {
     return absl::FailedPreconditionError(StrCat(
-        difference.empty() ? StrCat(name, " is none of ", owners_.size(), " replicas") : difference,
+        difference.empty() ? StrCat(name, " is not one of the ", owners_.size(), " replicas")
+                           : difference,
         ": all tasks of a job must be started with the same cluster, model file, data, flags and "
         "version"));
   }
@@ -96,51 +97,51 @@ absl::StatusOr<State> ServerState::OnHello(Connection from, int64_t incarnation,
     return refused;
   }
   refused_.erase(hello.replica);
-  if (may_go() && !over()) return absl::AbortedError(WhyLeaving());
+  if (may_go() && !over()) return absl::AbortedError(DescribeLeaving());
   const size_t replica = hello.replica;
-  // Settings that the server does not know itself, such as the data, are the first replica's.
+  // Settings that the server does not know itself, such as the data, come from the first replica.
   std::string known = CompleteAgreement(agreement_, MakeAgreement(hello));
   if (known != agreement_) agreed_by_ = GetName(replica);
   agreement_ = std::move(known);
   incarnations_[replica] = incarnation;
   in_flight_.erase(owners_[replica]);
   EndHold(owners_[replica]);
-  // A replica that greets sends its batch again, to all servers, if it does not count yet. Servers
-  // other than the lead keep what is staged: it may count.
+  // After its Hello a replica pushes its batch again, to all servers, if the batch does not count
+  // yet. Servers other than the lead keep the staged batch, since it may count.
   if (lead() && spec_.training.has_backups() && !unsettled_) staged_[replica].reset();
   owners_[replica] = from;
   connections_[from] = {.replica = replica};
   heard_[replica] = now_;
-  if (hello.generation != generation_) HearOfWork(hello.work);
-  return StateFor(replica);
+  if (hello.generation != generation_) UpdateWork(hello.work);
+  return MakeState(replica);
 }
 
-std::string ServerState::WhyLeaving() const {
+std::string ServerState::DescribeLeaving() const {
   return StrCat("ps-", spec_.server, " was told to end (SIGTERM)");
 }
 
-State ServerState::StateFor(size_t replica) const {
+State ServerState::MakeState(size_t replica) const {
   return {.generation = generation_,
           .phase = phase_,
           .unfinished = static_cast<uint32_t>(owners_.size() - finished_.size()),
           .step = step_,
           .sequence = sequences_[replica],
           .position = positions_[replica],
-          .counts = CountsNow(),
+          .counts = GetCounts(),
           .save = static_cast<uint32_t>(leaving_ && phase_ == Phase::kReady)};
 }
 
-Counts ServerState::CountsNow() const {
+Counts ServerState::GetCounts() const {
   Counts counts = counts_;
   counts.left_at_end = std::accumulate(left_at_end_.begin(), left_at_end_.end(), int64_t{0});
   counts.bad_records = std::accumulate(bad_records_.begin(), bad_records_.end(), int64_t{0});
   return counts;
 }
 
-// A replica reports the work of a state before this one: work that is not in the weights any more
-// is done again and counts as repeated. Such replicas may come at any time, and each knows only
-// some of the last batches of that state.
-void ServerState::HearOfWork(int64_t work) {
+// Called when a replica reports the work of an earlier state. Work that is not in the weights any
+// more is done again and counts as repeated. Such replicas may connect at any time, and each knows
+// only some of the last batches of that state.
+void ServerState::UpdateWork(int64_t work) {
   work_before_ = std::max(work_before_, work);
   if (phase_ != Phase::kReady) return;
   counts_.repeated = std::max(counts_.repeated, work_before_ - loaded_trained_);
@@ -155,86 +156,39 @@ void ServerState::OnClosed(Connection connection) {
   }
 }
 
-absl::StatusOr<ServerState::Peer*> ServerState::Known(Connection from) {
+absl::StatusOr<ServerState::Peer*> ServerState::FindPeer(Connection from) {
   MUSTER_RETURN_IF_ERROR(failed_);
   const auto found = connections_.find(from);
   if (found == connections_.end()) {
-    return absl::InvalidArgumentError("a request before Hello");
+    return absl::InvalidArgumentError("a request came before Hello");
   }
   if (owners_[found->second.replica] != from) {
     return absl::AbortedError(
-        StrCat("replica ", found->second.replica, " has connected anew to ps-", spec_.server));
+        StrCat("replica ", found->second.replica, " has a newer connection to ps-", spec_.server));
   }
   return &found->second;
 }
 
-absl::StatusOr<ServerState::Peer*> ServerState::Current(Connection from, int64_t generation) {
-  MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Known(from));
+absl::StatusOr<ServerState::Peer*> ServerState::FindCurrentPeer(Connection from,
+                                                                int64_t generation) {
+  MUSTER_ASSIGN_OR_RETURN(Peer* const peer, FindPeer(from));
   if (over()) return absl::CancelledError("training is over");
   if (phase_ != Phase::kReady) return absl::AbortedError(broken_);
   if (generation == generation_) return peer;
   return absl::AbortedError(StrCat("ps-", spec_.server, " has the state of generation ",
-                                   generation_, ", asked for was ", generation));
+                                   generation_, ", not of generation ", generation));
 }
 
-absl::Status ServerState::Chief(Connection from) {
-  MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, Known(from));
+absl::Status ServerState::CheckChief(Connection from) {
+  MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, FindPeer(from));
   if (peer->replica == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat("replica ", peer->replica, " is not the chief"));
 }
 
-absl::Status ServerState::OnBegin(Connection from, const Begin& begin) {
-  MUSTER_RETURN_IF_ERROR(Chief(from));
-  if (over()) return absl::CancelledError("training is over");
-  if (begin.generation <= generation_) {
-    return absl::AbortedError(StrCat("generation ", begin.generation, " is not after ", generation_,
-                                     " of ps-", spec_.server));
-  }
-  Reset();
-  weights_.ClearKeys();
-  generation_ = begin.generation;
-  phase_ = Phase::kLoading;
-  broken_ = StrCat("ps-", spec_.server, " is being given a checkpoint's state");
-  return absl::OkStatus();
-}
-
-absl::Status ServerState::Loading(Connection from, int64_t generation) {
-  MUSTER_RETURN_IF_ERROR(Chief(from));
-  if (phase_ == Phase::kLoading && generation == generation_) return absl::OkStatus();
-  return absl::AbortedError(StrCat("ps-", spec_.server, " is not loading generation ", generation));
-}
-
-absl::Status ServerState::OnLoad(Connection from, const Slice& slice) {
-  MUSTER_RETURN_IF_ERROR(Loading(from, slice.generation));
-  return weights_.Load(slice);
-}
-
-absl::Status ServerState::OnLoadKeys(Connection from, const KeySlice& slice) {
-  MUSTER_RETURN_IF_ERROR(Loading(from, slice.generation));
-  return weights_.LoadKeys(slice);
-}
-
-absl::Status ServerState::OnReady(Connection from, const Ready& ready) {
-  MUSTER_RETURN_IF_ERROR(Loading(from, ready.generation));
-  if (!ready.positions.empty() && ready.positions.size() != positions_.size()) {
-    return absl::InvalidArgumentError(
-        StrCat(ready.positions.size(), " positions of ", positions_.size(), " replicas"));
-  }
-  if (!ready.positions.empty()) positions_ = ready.positions;
-  step_ = ready.step;
-  counts_ = ready.counts;
-  counts_.left_at_end = 0;
-  loaded_trained_ = counts_.trained;
-  heard_.assign(heard_.size(), now_);
-  phase_ = Phase::kReady;
-  HearOfWork(0);
-  return absl::OkStatus();
-}
-
 absl::StatusOr<bool> ServerState::AnswerWait(Connection from, const Wait& wait, State* answer) {
-  MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Known(from));
+  MUSTER_ASSIGN_OR_RETURN(Peer* const peer, FindPeer(from));
   if (wait.for_all != 0 && peer->waits_for_all < 0) peer->waits_for_all = now_;
-  *answer = StateFor(peer->replica);
+  *answer = MakeState(peer->replica);
   const bool there = phase_ == Phase::kReady && generation_ > wait.generation;
   const bool broken = generation_ != wait.generation || phase_ != Phase::kReady;
   const bool done = wait.for_all != 0 ? broken || answer->unfinished == 0 || stop_ != 0 ||
@@ -243,13 +197,13 @@ absl::StatusOr<bool> ServerState::AnswerWait(Connection from, const Wait& wait, 
   return over() || done;
 }
 
-absl::Status ServerState::NotExpected(int64_t sequence) const {
+absl::Status ServerState::UnexpectedBatch(int64_t sequence) const {
   return absl::AbortedError(
-      StrCat("batch ", sequence, " is not the one that ps-", spec_.server, " waits for"));
+      StrCat("ps-", spec_.server, " does not expect batch ", sequence, " now"));
 }
 
 absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
-  MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Current(from, pull.generation));
+  MUSTER_ASSIGN_OR_RETURN(Peer* const peer, FindCurrentPeer(from, pull.generation));
   heard_[peer->replica] = now_;
   bad_records_[peer->replica] = pull.bad_records;
   peer->waits_for_all = -1;
@@ -265,17 +219,17 @@ absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
     }
     CommitOwn(peer->replica, pull.sequence);
   }
-  if (pull.sequence != sequences_[peer->replica]) return NotExpected(pull.sequence);
-  // A decision stays: other replicas may already act on it.
+  if (pull.sequence != sequences_[peer->replica]) return UnexpectedBatch(pull.sequence);
+  // A decision is final: other replicas may already have acted on it.
   if (spec_.training.has_backups() || !spec_.training.synchronous || !lead() || decided_)
     return absl::OkStatus();
-  wishes_[peer->replica] = {.rows = pull.rows, .stop = pull.stop};
+  proposals_[peer->replica] = {.rows = pull.rows, .stop = pull.stop};
   left_at_end_[peer->replica] = pull.left_at_end;
-  Wish all;
-  for (const auto& wish : wishes_) {
-    if (!wish) return absl::OkStatus();
-    all.rows += wish->rows;
-    all.stop = std::max(all.stop, wish->stop);
+  Proposal all;
+  for (const auto& proposal : proposals_) {
+    if (!proposal) return absl::OkStatus();
+    all.rows += proposal->rows;
+    all.stop = std::max(all.stop, proposal->stop);
   }
   decided_ = all;
   return absl::OkStatus();
@@ -284,7 +238,7 @@ absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
 absl::StatusOr<bool> ServerState::AnswerPull(Connection from, const Pull& pull,
                                              std::vector<float>* dense, std::vector<float>* rows,
                                              Pulled* answer) {
-  MUSTER_RETURN_IF_ERROR(Current(from, pull.generation).status());
+  MUSTER_RETURN_IF_ERROR(FindCurrentPeer(from, pull.generation).status());
   if (unsettled_) {
     answer->step = step_;
     answer->word = word_;
@@ -304,7 +258,7 @@ absl::StatusOr<bool> ServerState::AnswerPull(Connection from, const Pull& pull,
     in_flight_.insert(from);
   }
   answer->step = step_;
-  answer->counts = CountsNow();
+  answer->counts = GetCounts();
   answer->word = word_;
   answer->save = static_cast<uint32_t>(leaving_);
   dense->clear();
@@ -317,17 +271,18 @@ absl::StatusOr<bool> ServerState::AnswerPull(Connection from, const Pull& pull,
 
 absl::Status ServerState::OnPush(Connection from, Bytes bytes) {
   MUSTER_ASSIGN_OR_RETURN(Push push, Parse<Push>(bytes));
-  MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Current(from, push.generation));
+  MUSTER_ASSIGN_OR_RETURN(Peer* const peer, FindCurrentPeer(from, push.generation));
   MUSTER_RETURN_IF_ERROR(weights_.Check({push.given, push.dense, push.tables}));
   peer->pushed = push.sequence;
   heard_[peer->replica] = now_;
   if (!spec_.training.synchronous) {
-    return PushNow(*peer, {.bytes = std::move(bytes), .push = std::move(push)});
+    return PushAsynchronous(*peer, {.bytes = std::move(bytes), .push = std::move(push)});
   }
   if (spec_.training.has_backups()) {
     return PushForStep(peer->replica, {.bytes = std::move(bytes), .push = std::move(push)});
   }
-  if (unsettled_ || push.sequence != sequences_[peer->replica]) return NotExpected(push.sequence);
+  if (unsettled_ || push.sequence != sequences_[peer->replica])
+    return UnexpectedBatch(push.sequence);
   // `push` points into the heap memory of `bytes`, which stays in place when `bytes` is moved.
   staged_[peer->replica] = Staged{.bytes = std::move(bytes), .push = std::move(push)};
   EndRound();
@@ -335,74 +290,19 @@ absl::Status ServerState::OnPush(Connection from, Bytes bytes) {
 }
 
 absl::StatusOr<bool> ServerState::AnswerPush(Connection from, Pushed* answer) {
-  MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, Current(from, generation_));
-  *answer = {.step = step_, .counts = CountsNow()};
+  MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, FindCurrentPeer(from, generation_));
+  *answer = {.step = step_, .counts = GetCounts()};
   if (!spec_.training.synchronous || !lead()) return true;
   if (spec_.training.has_backups()) return AnswerPushForStep(*peer, answer);
   if (!peer->pushed || *peer->pushed >= sequences_[peer->replica]) return false;
   *answer = last_;
   answer->step = step_;
-  answer->counts = CountsNow();
+  answer->counts = GetCounts();
   return true;
-}
-
-absl::Status ServerState::OnHold(Connection from, const Hold& hold) {
-  MUSTER_RETURN_IF_ERROR(Current(from, hold.generation).status());
-  MUSTER_RETURN_IF_ERROR(Chief(from));
-  held_ = leaving_;
-  if (spec_.training.has_backups()) {
-    if (!lead()) return CommitCounted(hold.step, hold.word);
-  } else if (spec_.training.synchronous && hold.step != step_) {
-    return Commit(sequences_.front() + 1, hold.step, hold.word);
-  }
-  if (spec_.training.synchronous && !lead()) return absl::OkStatus();
-  if (!lead()) return CommitAll(hold.sequences);
-  held_by_ = from;
-  return absl::OkStatus();
-}
-
-absl::StatusOr<bool> ServerState::AnswerHold(Connection from, const Hold& hold, Held* answer) {
-  MUSTER_RETURN_IF_ERROR(Current(from, hold.generation).status());
-  if (!in_flight_.empty()) return false;
-  *answer = {.step = step_,
-             .positions = positions_,
-             .sequences = sequences_,
-             .counts = CountsNow(),
-             .word = word_,
-             .settle = static_cast<uint32_t>(unsettled_)};
-  return true;
-}
-
-absl::Status ServerState::OnRelease(Connection from, const Begin& release) {
-  MUSTER_RETURN_IF_ERROR(Current(from, release.generation).status());
-  if (held_) {  // no batch counts after the saved state
-    phase_ = Phase::kEmpty;
-    broken_ = WhyLeaving();
-    held_by_ = 0;
-  }
-  EndHold(from);
-  return absl::OkStatus();
-}
-
-void ServerState::EndHold(Connection by) {
-  if (by == 0 || held_by_ != by) return;
-  held_by_ = 0;
-  EndRound();
-}
-
-absl::StatusOr<std::span<const float>> ServerState::OnFetch(Connection from, const Slice& slice) {
-  MUSTER_RETURN_IF_ERROR(Current(from, slice.generation).status());
-  return weights_.Fetch(slice);
-}
-
-absl::StatusOr<tables::DynamicTableEntries> ServerState::OnFetchKeys(Connection from,
-                                                                     const KeySlice& slice) {
-  MUSTER_RETURN_IF_ERROR(Current(from, slice.generation).status());
-  return weights_.FetchKeys(slice);
 }
 
 absl::Status ServerState::OnFinish(Connection from, const Finish& finish) {
-  MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, Current(from, finish.generation));
+  MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, FindCurrentPeer(from, finish.generation));
   finished_.insert(peer->replica);
   left_at_end_[peer->replica] = finish.left_at_end;
   bad_records_[peer->replica] = finish.bad_records;
@@ -411,7 +311,7 @@ absl::Status ServerState::OnFinish(Connection from, const Finish& finish) {
 }
 
 absl::Status ServerState::OnBreak(Connection from, const Break& broken) {
-  MUSTER_RETURN_IF_ERROR(Known(from).status());
+  MUSTER_RETURN_IF_ERROR(FindPeer(from).status());
   if (phase_ == Phase::kReady && broken.generation == generation_) {
     phase_ = Phase::kEmpty;
     broken_ = broken.why;
@@ -421,14 +321,15 @@ absl::Status ServerState::OnBreak(Connection from, const Break& broken) {
 
 absl::Status ServerState::OnBeat(int64_t incarnation, const Beat& beat) {
   if (beat.replica >= heard_.size()) {
-    return absl::InvalidArgumentError(StrCat("there is no replica ", beat.replica));
+    return absl::InvalidArgumentError(
+        StrCat("a heartbeat of replica ", beat.replica, ", which does not exist"));
   }
   if (incarnation >= incarnations_[beat.replica]) heard_[beat.replica] = now_;
   return absl::OkStatus();
 }
 
 absl::Status ServerState::OnEnd(Connection from) {
-  MUSTER_RETURN_IF_ERROR(Chief(from));
+  MUSTER_RETURN_IF_ERROR(CheckChief(from));
   phase_ = Phase::kOver;
   return absl::OkStatus();
 }

@@ -13,16 +13,15 @@
 //   (PsOptions::aggregate): their mean is applied, and later pushes for the same step are dropped.
 //   The lead's answer to a pull says which batches counted, and only then are the other servers
 //   pulled from. A replica pushes to the lead for a step only after all servers have reached that
-//   step, so that the other servers are at most one step behind.
-//   If the sum is clipped by a norm, no server has all of it: the lead ends a round and applies it
-//   later. The first replica that sends a request after the round, for the next round or to save,
-//   asks the other servers for their sums of squares and sends these to the lead, which tells all
-//   servers the factor by which the sum is scaled.
-//   Asynchronous: the lead applies each push when it arrives. The other servers keep a replica's
-//   push until the replica, or the chief when it saves, shows that it counts: the batch of a
-//   replica that was lost between its pushes to two servers is in the weights of neither. The lead
-//   enforces the bound on staleness: it alone knows which batches count, and every batch asks it
-//   first.
+//   step, so that the other servers lag by at most one step.
+//   If the sum is clipped by a norm, no server has all of the sum: the lead ends a round and
+//   applies it later. The first replica that sends a request after the round, for the next round or
+//   to save, asks the other servers for their sums of squares and sends these to the lead, which
+//   tells all servers the factor by which the sum is scaled. Asynchronous: the lead applies each
+//   push when it arrives. The other servers keep a replica's push until the replica, or the chief
+//   when it saves, shows that it counts: the batch of a replica that was lost between its pushes to
+//   two servers is in the weights of neither. The lead enforces the bound on staleness: it alone
+//   knows which batches count, and every batch asks it first.
 // A state has a generation: when a server is lost, the chief loads a checkpoint into all servers
 // under a later number, and requests of an older generation are refused.
 #pragma once
@@ -108,7 +107,7 @@ class ServerState {
   absl::Status OnFinish(Connection from, const Finish& finish);
   absl::Status OnBreak(Connection from, const Break& broken);
   absl::Status OnEnd(Connection from);
-  // It may arrive on any connection of the replica's incarnation.
+  // A heartbeat may arrive on any connection of the replica's incarnation.
   absl::Status OnBeat(int64_t incarnation, const Beat& beat);
 
   // Checks which replicas are away, and for how long; must be called about every second. Returns
@@ -136,7 +135,7 @@ class ServerState {
     std::optional<int64_t> pushed = {};  // the sequence of its last push
     double waits_for_all = -1;           // since when it waits for all others; < 0: it does not
   };
-  struct Wish {
+  struct Proposal {
     uint32_t rows = 0, stop = 0;
   };
   struct Staged {
@@ -148,20 +147,20 @@ class ServerState {
   std::string GetName(size_t replica) const;
   bool IsNeeded(size_t replica) const;
   bool LacksReplicas() const;
-  double AllAwaitedSince() const;
+  double GetAllAwaitedSince() const;
   static std::string MakeAgreement(const Hello& hello);
   absl::Status CheckHello(int64_t incarnation, const Hello& hello) const;
-  // The replica's name and, if it is away because it was refused, why.
-  std::string AwayName(size_t replica) const;
-  State StateFor(size_t replica) const;
-  absl::StatusOr<Peer*> Known(Connection from);
-  absl::StatusOr<Peer*> Current(Connection from, int64_t generation);
-  absl::Status Chief(Connection from);
-  absl::Status Loading(Connection from, int64_t generation);
-  Counts CountsNow() const;
+  // The replica's name and, if it is away because it was refused, the reason.
+  std::string DescribeAbsent(size_t replica) const;
+  State MakeState(size_t replica) const;
+  absl::StatusOr<Peer*> FindPeer(Connection from);
+  absl::StatusOr<Peer*> FindCurrentPeer(Connection from, int64_t generation);
+  absl::Status CheckChief(Connection from);
+  absl::Status CheckLoading(Connection from, int64_t generation);
+  Counts GetCounts() const;
   void Count(const Push& push, bool finite);
-  void HearOfWork(int64_t work);
-  absl::Status NotExpected(int64_t sequence) const;
+  void UpdateWork(int64_t work);
+  absl::Status UnexpectedBatch(int64_t sequence) const;
   absl::Status Commit(int64_t sequence, int64_t step, const Word& word);
   bool HasRound(int64_t sequence) const;
   void FinishRound(double rows);
@@ -169,15 +168,15 @@ class ServerState {
   std::vector<float> GetScales(std::span<const double> squares) const;
   absl::Status CheckScales(const Word& word) const;
   bool MayBegin(size_t replica) const;
-  std::string WhyLeaving() const;
+  std::string DescribeLeaving() const;
   void CommitOwn(size_t replica, int64_t sequence);
   absl::Status CommitAll(std::span<const int64_t> sequences);
-  absl::Status PushNow(Peer& peer, Staged staged);
+  absl::Status PushAsynchronous(Peer& peer, Staged staged);
   void ApplyOwn(size_t replica, const Push& push);
   void EndRound();
   absl::Status PushForStep(size_t replica, Staged staged);
   bool AnswerPushForStep(const Peer& peer, Pushed* answer);
-  void Done(size_t replica, const Push& push, bool trained);
+  void FinishBatch(size_t replica, const Push& push, bool trained);
   bool HasEnough() const;
   void EndStep();
   absl::Status CommitCounted(int64_t step, const Word& word);
@@ -220,15 +219,15 @@ class ServerState {
   bool leaving_ = false, held_ = false;  // told to end; the chief has begun to save since
   std::vector<std::optional<Staged>> staged_;  // by replica: the batch that does not count yet
   // Synchronous, for the present round.
-  std::vector<std::optional<Wish>> wishes_;
-  std::optional<Wish> decided_;
+  std::vector<std::optional<Proposal>> proposals_;
+  std::optional<Proposal> decided_;
   Pushed last_;             // the answer to the pushes of the last round
   Word word_;               // on the lead: of step_
   bool unsettled_ = false;  // on the lead: the round that led to step_ is staged, not applied yet
   double rows_ = 0;         // Sum's argument for the last round
   // With backup replicas.
   std::vector<Pushed> answers_;  // by replica: to its last batch
-  uint32_t stop_ = 0;            // the most urgent wish to stop
+  uint32_t stop_ = 0;            // the most urgent request to stop
   std::deque<std::vector<float>> weighted_;
   std::map<uint32_t, collective::SumRows> sums_;  // by variable
   math::RowNumbers numbers_;

@@ -17,7 +17,7 @@ TEST_F(ServerStateTest, AnAsynchronousPushIsAppliedOnceHoweverOftenItIsSent) {
   EXPECT_EQ(pushed_.step, 1);
   ASSERT_TRUE(state->OnPush(1, DensePush(0, {1, 2})).ok());
   EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(-1, -2));
-  // The replica's replacement does not know whether the push arrived, and asks.
+  // The replica's replacement does not know whether the push arrived, and asks with its Hello.
   auto found = Greet(*state, 9, 0, /*incarnation=*/2);
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->sequence, 1);
@@ -35,7 +35,7 @@ TEST_F(ServerStateTest, ABatchOutOfTurnIsRefused) {
   EXPECT_EQ(state->OnPush(1, DensePush(1, {1, 2})).code(), StatusCode::kAborted);
 }
 
-TEST_F(ServerStateTest, WhoWasReplacedIsFenced) {
+TEST_F(ServerStateTest, AReplacedReplicaIsFenced) {
   const auto state = New(false);
   ASSERT_TRUE(Greet(*state, 9, 1, /*incarnation=*/2).ok());
   EXPECT_EQ(state->OnPush(2, DensePush(0, {1, 2})).code(), StatusCode::kAborted);
@@ -45,7 +45,7 @@ TEST_F(ServerStateTest, WhoWasReplacedIsFenced) {
   EXPECT_TRUE(state->OnPush(9, DensePush(0, {1, 2})).ok());
 }
 
-TEST_F(ServerStateTest, OtherFlagsAreRefusedWithBothNamed) {
+TEST_F(ServerStateTest, OtherFlagsAreRefusedAndBothTasksAreNamed) {
   const auto state = New(false);
   const absl::Status refused =
       state->OnHello(9, 1, {.replica = 1, .replicas = 2, .servers = 1, .agreement = "model 2"})
@@ -54,7 +54,7 @@ TEST_F(ServerStateTest, OtherFlagsAreRefusedWithBothNamed) {
   EXPECT_FALSE(state->OnHello(9, 1, {.version = 99, .replica = 1, .agreement = "model 1"}).ok());
 }
 
-TEST_F(ServerStateTest, WhatAServerDoesNotKnowIsAsItsFirstReplicaHasIt) {
+TEST_F(ServerStateTest, UnknownSettingsComeFromTheFirstReplica) {
   placements_.push_back(std::make_unique<Placement>(variables_, 1));
   ServerState state({.training = {.replicas = 2}, .agreement = "epochs=5; data=?"}, variables_,
                     *placements_.back());
@@ -80,7 +80,7 @@ TEST_F(ServerStateTest, ASynchronousRoundWaitsForAllAndIsAppliedOnce) {
   ASSERT_TRUE(Pulls(*state, 1, {}));
   EXPECT_EQ(pulled_.rows, 7u);
   EXPECT_EQ(pulled_.stop, 1u);
-  // A decision stays, whatever a replacement wishes.
+  // A decision is final, whatever a replacement requests.
   ASSERT_TRUE(Greet(*state, 9, 1, 2).ok());
   ASSERT_TRUE(state->OnPull(9, {.generation = 1, .rows = 5}).ok());
   ASSERT_TRUE(Pulls(*state, 9, {}));
@@ -98,7 +98,7 @@ TEST_F(ServerStateTest, ASynchronousRoundWaitsForAllAndIsAppliedOnce) {
   EXPECT_EQ(Greet(*state, 10, 1, 3)->position, "b");
 }
 
-TEST_F(ServerStateTest, ALossThatIsNoNumberIsAppliedNowhere) {
+TEST_F(ServerStateTest, ARoundWithoutAFiniteLossIsNotApplied) {
   const auto state = New(true);
   ASSERT_TRUE(state->OnPush(1, DensePush(0, {1, 2})).ok());
   Bytes bytes;
@@ -112,10 +112,10 @@ TEST_F(ServerStateTest, ALossThatIsNoNumberIsAppliedNowhere) {
 }
 
 // Rows 1 and 3 of the table are on server 1.
-TEST_F(ServerStateTest, WhoDoesNotLeadKeepsARoundUntilTheNextBegins) {
+TEST_F(ServerStateTest, OtherServersKeepARoundUntilTheNextBegins) {
   const auto state = New(true, /*server=*/1, /*servers=*/2);
   ASSERT_TRUE(state->OnPush(1, TablePush(0, {0, 1}, {1, 1})).ok());
-  ASSERT_TRUE(Pushes(*state, 1)) << "it has it: that is all that it says";
+  ASSERT_TRUE(Pushes(*state, 1)) << "a push is answered as soon as it is staged";
   ASSERT_TRUE(state->OnPush(2, TablePush(0, {1}, {5})).ok());
   // The replacement of a replica that died now finds the weights of its round, and gives the same
   // gradient again.
@@ -125,7 +125,7 @@ TEST_F(ServerStateTest, WhoDoesNotLeadKeepsARoundUntilTheNextBegins) {
   ASSERT_TRUE(state->OnPush(9, TablePush(0, {1}, {5})).ok());
   ASSERT_TRUE(state->OnPull(9, {.generation = 1, .sequence = 1, .step = 1}).ok());
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-1, -6));
-  // The chief comes later, with the same round.
+  // The chief then pulls for the same round.
   ASSERT_TRUE(state->OnPull(1, {.generation = 1, .sequence = 1, .step = 1}).ok());
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-1, -6));
   // A round that the lead did not apply changes nothing.
@@ -135,13 +135,13 @@ TEST_F(ServerStateTest, WhoDoesNotLeadKeepsARoundUntilTheNextBegins) {
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-1, -6));
 }
 
-TEST_F(ServerStateTest, ASaveWaitsForBatchesUnderWayAndKeepsOthersFromBeginning) {
+TEST_F(ServerStateTest, ASaveWaitsForBatchesInFlightAndBlocksNewOnes) {
   const auto state = New(false);
   ASSERT_TRUE(Pulls(*state, 2, {}));
   const Hold hold = {.generation = 1};
   Held held;
   ASSERT_TRUE(state->OnHold(1, hold).ok());
-  EXPECT_FALSE(*state->AnswerHold(1, hold, &held)) << "replica 1 has a batch under way";
+  EXPECT_FALSE(*state->AnswerHold(1, hold, &held)) << "a batch of replica 1 is in flight";
   ASSERT_TRUE(state->OnPush(2, DensePush(0, {1, 1}, "after it")).ok());
   ASSERT_TRUE(*state->AnswerHold(1, hold, &held));
   EXPECT_EQ(held.step, 1);
@@ -152,7 +152,7 @@ TEST_F(ServerStateTest, ASaveWaitsForBatchesUnderWayAndKeepsOthersFromBeginning)
 }
 
 // A chief that was started again saves while its push is already in the round.
-TEST_F(ServerStateTest, ARoundDoesNotEndInTheMidstOfASave) {
+TEST_F(ServerStateTest, ARoundDoesNotEndDuringASave) {
   const auto state = New(/*synchronous=*/true);
   ASSERT_TRUE(state->OnPush(1, DensePush(0, {1, 2}, "a")).ok());
   ASSERT_TRUE(Greet(*state, 9, 0, 2).ok());
@@ -169,7 +169,7 @@ TEST_F(ServerStateTest, ARoundDoesNotEndInTheMidstOfASave) {
   EXPECT_EQ(pushed_.step, 1);
 }
 
-TEST_F(ServerStateTest, NobodyIsFurtherAheadOfTheSlowestThatLivesThanTheBound) {
+TEST_F(ServerStateTest, NoReplicaExceedsTheBoundOnStaleness) {
   for (const int64_t bound : {0, 2}) {
     staleness_ = bound;
     const auto state = New(/*synchronous=*/false);
@@ -181,14 +181,14 @@ TEST_F(ServerStateTest, NobodyIsFurtherAheadOfTheSlowestThatLivesThanTheBound) {
     const Pull next = {.sequence = bound + 1};
     EXPECT_FALSE(Pulls(*state, 1, next));
     ASSERT_TRUE(Pulls(*state, 2, {}));
-    EXPECT_FALSE(Pulls(*state, 1, next)) << "the other's batch does not count yet";
+    EXPECT_FALSE(Pulls(*state, 1, next)) << "the batch of the other replica does not count yet";
     ASSERT_TRUE(state->OnPush(2, DensePush(0, {1, 1})).ok());
     EXPECT_TRUE(Pulls(*state, 1, next));
     EXPECT_THAT(pulled_.sequences, ElementsAre(bound + 1, 1));
   }
 }
 
-TEST_F(ServerStateTest, ADeadReplicaBoundsTheOthersForItsLease) {
+TEST_F(ServerStateTest, ADeadReplicaHoldsUpTheOthersForItsLease) {
   staleness_ = 0;
   const auto state = New(/*synchronous=*/false);
   state->SetTime(1);
@@ -196,7 +196,7 @@ TEST_F(ServerStateTest, ADeadReplicaBoundsTheOthersForItsLease) {
   state->OnClosed(2);
   const Pull next = {.sequence = 1};
   state->SetTime(9.9);
-  EXPECT_FALSE(Pulls(*state, 1, next)) << "its replacement may come";
+  EXPECT_FALSE(Pulls(*state, 1, next)) << "its replacement may connect";
   // The replica is alive, and says so on another connection.
   ASSERT_TRUE(state->OnBeat(1, {.replica = 1}).ok());
   state->SetTime(19);
@@ -204,7 +204,7 @@ TEST_F(ServerStateTest, ADeadReplicaBoundsTheOthersForItsLease) {
   state->SetTime(20);
   EXPECT_TRUE(Pulls(*state, 1, next));
   ASSERT_TRUE(state->OnPush(1, DensePush(1, {1, 1})).ok());
-  // Its replacement is waited for again; beats of the earlier incarnation do not count.
+  // The others wait for its replacement again; heartbeats of the earlier incarnation do not count.
   ASSERT_TRUE(Greet(*state, 9, 1, 2).ok());
   EXPECT_FALSE(Pulls(*state, 1, {.sequence = 2}));
   state->SetTime(29);
@@ -214,7 +214,7 @@ TEST_F(ServerStateTest, ADeadReplicaBoundsTheOthersForItsLease) {
   EXPECT_FALSE(state->OnBeat(1, {.replica = 2}).ok());
 }
 
-TEST_F(ServerStateTest, WhoseDataHasEndedBoundsNobody) {
+TEST_F(ServerStateTest, AReplicaWhoseDataHasEndedHoldsUpNoOther) {
   staleness_ = 0;
   const auto state = New(/*synchronous=*/false);
   ASSERT_TRUE(state->OnPush(1, DensePush(0, {1, 1})).ok());
@@ -223,9 +223,8 @@ TEST_F(ServerStateTest, WhoseDataHasEndedBoundsNobody) {
   EXPECT_TRUE(Pulls(*state, 1, {.sequence = 1}));
 }
 
-// The lead has said that other replicas' batches count: a pull after that sees them on every
-// server.
-TEST_F(ServerStateTest, WhoDoesNotLeadAppliesWhatCountsBeforeABoundedPull) {
+// After the lead has reported that other replicas' batches count, a pull sees them on every server.
+TEST_F(ServerStateTest, OtherServersApplyCountedBatchesBeforeABoundedPull) {
   const auto state = New(/*synchronous=*/false, /*server=*/1, /*servers=*/2);
   ASSERT_TRUE(state->OnPush(2, TablePush(0, {1}, {5})).ok());
   ASSERT_TRUE(state->OnPull(1, {.generation = 1, .sequences = {0, 1}}).ok());
@@ -233,7 +232,7 @@ TEST_F(ServerStateTest, WhoDoesNotLeadAppliesWhatCountsBeforeABoundedPull) {
 }
 
 // If a replica is lost before the lead has its push, the push is in the weights of neither server.
-TEST_F(ServerStateTest, WhoDoesNotLeadKeepsAnAsynchronousPushUntilItCounts) {
+TEST_F(ServerStateTest, OtherServersKeepAnAsynchronousPushUntilItCounts) {
   const auto state = New(/*synchronous=*/false, /*server=*/1, /*servers=*/2);
   ASSERT_TRUE(state->OnPush(1, TablePush(0, {0}, {1})).ok());
   ASSERT_TRUE(Pushes(*state, 1));
@@ -253,7 +252,7 @@ TEST_F(ServerStateTest, WhoDoesNotLeadKeepsAnAsynchronousPushUntilItCounts) {
   EXPECT_FALSE(state->OnHold(1, {.generation = 1, .sequences = {1}}).ok());
 }
 
-TEST_F(ServerStateTest, TheDeadHoldNobodyUp) {
+TEST_F(ServerStateTest, ALostReplicaHoldsUpNoSave) {
   const auto state = New(false);
   ASSERT_TRUE(Pulls(*state, 2, {}));
   state->OnClosed(2);  // in the middle of a batch
@@ -265,7 +264,7 @@ TEST_F(ServerStateTest, TheDeadHoldNobodyUp) {
   EXPECT_TRUE(Pulls(*state, 9, {}));
 }
 
-TEST_F(ServerStateTest, AnOlderStateIsRefused) {
+TEST_F(ServerStateTest, ARequestForAnOlderStateIsRefused) {
   const auto state = New(false);
   ASSERT_TRUE(state->OnBreak(2, {.generation = 1, .why = "ps-1 has no state"}).ok());
   const absl::Status broken = state->OnPush(1, DensePush(0, {1, 1}));
@@ -276,7 +275,7 @@ TEST_F(ServerStateTest, AnOlderStateIsRefused) {
       << "not the chief";
   ASSERT_TRUE(state->OnBegin(1, {.generation = 2}).ok());
   State found;
-  EXPECT_FALSE(*state->AnswerWait(2, {.generation = 1}, &found)) << "it is not there yet";
+  EXPECT_FALSE(*state->AnswerWait(2, {.generation = 1}, &found)) << "the state is not loaded yet";
   ASSERT_TRUE(state->OnReady(1, {.generation = 2, .step = 40, .positions = {"a", "b"}}).ok());
   ASSERT_TRUE(*state->AnswerWait(2, {.generation = 1}, &found));
   EXPECT_EQ(found.step, 40);
@@ -297,7 +296,7 @@ TEST_F(ServerStateTest, TheChiefWaitsForAllAndEnds) {
   EXPECT_EQ(state->OnPush(2, DensePush(0, {1, 1})).code(), StatusCode::kCancelled);
 }
 
-TEST_F(ServerStateTest, WhatIsNoneOfItsOwnIsRefused) {
+TEST_F(ServerStateTest, RowsOfOtherServersAreRefused) {
   const auto state = New(false);
   EXPECT_EQ(state->OnPush(77, DensePush(0, {1, 1})).code(), StatusCode::kInvalidArgument);
   for (Bytes& bytes : std::vector<Bytes>{DensePush(0, {1, 1, 1}), TablePush(0, {4}, {1}),

@@ -95,7 +95,7 @@ class ServerStateTest : public testing::Test {
     EXPECT_TRUE(values.ok()) << values.status();
     return {values->begin(), values->end()};
   }
-  // Whether there is an answer, which is then in pulled_.
+  // Returns whether there is an answer, and stores it in pulled_.
   bool Pulls(ServerState& state, Connection from, Pull pull) {
     pull.generation = 1;
     const auto answered = state.AnswerPull(from, pull, &dense_, &rows_, &pulled_);

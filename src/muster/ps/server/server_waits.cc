@@ -1,4 +1,4 @@
-// ServerState: which replicas the others wait for, and for how long.
+// ServerState: which replicas the others wait for, and how long.
 #include <algorithm>
 
 #include "muster/base/strings.h"
@@ -17,18 +17,18 @@ bool ServerState::LacksReplicas() const {
 }
 
 // The time since which the chief, which has no data left, waits for all others; < 0: it does not.
-double ServerState::AllAwaitedSince() const {
+double ServerState::GetAllAwaitedSince() const {
   const auto chief = connections_.find(owners_.front());
   return chief == connections_.end() ? -1 : chief->second.waits_for_all;
 }
 
-// Whether others need the replica. The chief is always needed: it alone saves and ends the
-// training. Another replica is needed if a step waits for it, or the chief at the end.
+// Whether other replicas need this one. The chief is always needed: it alone saves and ends the
+// training. Another replica is needed if a step waits for it or, at the end, the chief does.
 bool ServerState::IsNeeded(size_t replica) const {
   if (over()) return false;
   if (replica == 0) return true;
   if (!lead() || finished_.contains(replica)) return false;
-  if (AllAwaitedSince() >= 0) return true;
+  if (GetAllAwaitedSince() >= 0) return true;
   return spec_.training.synchronous && (!spec_.training.has_backups() || LacksReplicas());
 }
 
@@ -51,15 +51,15 @@ absl::Status ServerState::OnTick() {
     // A replica that was not needed before is overdue only from the time when it was needed.
     double missed = *since;
     if (replica > 0) {
-      missed = std::max({missed, AllAwaitedSince(), lacking_since_.value_or(missed)});
+      missed = std::max({missed, GetAllAwaitedSince(), lacking_since_.value_or(missed)});
     }
     if (now_ < missed + spec_.rendezvous_seconds) continue;
-    overdue += overdue.empty() ? AwayName(replica) : StrCat(", ", AwayName(replica));
+    overdue += overdue.empty() ? DescribeAbsent(replica) : StrCat(", ", DescribeAbsent(replica));
   }
   if (overdue.empty()) return absl::OkStatus();
   failed_ = absl::UnavailableError(
       StrCat("ps-", spec_.server, " waited ", spec_.rendezvous_seconds, " s for ", overdue,
-             ": look why it did not come, or give --rendezvous-timeout"));
+             ": find out why it did not connect, or give a longer --rendezvous-timeout"));
   return failed_;
 }
 
@@ -67,15 +67,15 @@ std::string ServerState::Awaited() const {
   std::string names;
   for (size_t replica = 0; replica < owners_.size(); ++replica) {
     if (!away_since_[replica] || owners_[replica] != 0 || !IsNeeded(replica)) continue;
-    names += names.empty() ? AwayName(replica) : StrCat(", ", AwayName(replica));
+    names += names.empty() ? DescribeAbsent(replica) : StrCat(", ", DescribeAbsent(replica));
   }
   return names;
 }
 
-std::string ServerState::AwayName(size_t replica) const {
+std::string ServerState::DescribeAbsent(size_t replica) const {
   const auto refused = refused_.find(replica);
   if (refused == refused_.end()) return GetName(replica);
-  return StrCat(GetName(replica), " (it came and was refused: ", refused->second, ")");
+  return StrCat(GetName(replica), " (it tried to connect and was refused: ", refused->second, ")");
 }
 
 }  // namespace muster::ps

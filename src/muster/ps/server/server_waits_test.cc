@@ -25,38 +25,40 @@ class ServerWaitsTest : public ServerStateTest {
   double now_ = 1000;
 };
 
-TEST_F(ServerWaitsTest, ALockStepNeedsEverybodyByName) {
+TEST_F(ServerWaitsTest, ASynchronousStepNeedsAllReplicas) {
   const auto state = New(/*synchronous=*/true);
-  EXPECT_TRUE(Ticks(*state, 1000).ok()) << "who computes long is not away";
+  EXPECT_TRUE(Ticks(*state, 1000).ok()) << "a replica that computes for long is not away";
   EXPECT_EQ(state->Awaited(), "");
   state->OnClosed(2);
   EXPECT_TRUE(Ticks(*state, 300).ok());
   EXPECT_EQ(state->Awaited(), "worker-0");
   ExpectNames(Ticks(*state, 1), "worker-0");
-  // The error goes to a replica that waits, and to one that comes too late.
+  // The error goes to a replica that waits, and to one that connects too late.
   ExpectNames(state->AnswerPull(1, {.generation = 1}, &dense_, &rows_, &pulled_).status(),
               "worker-0");
   ExpectNames(Greet(*state, 9, 1, 2).status(), "worker-0");
 }
 
-TEST_F(ServerWaitsTest, WhoWaitsHearsThatTheOtherCameAndWasRefused) {
+TEST_F(ServerWaitsTest, WaitingReplicasAreToldThatTheOtherWasRefused) {
   const auto state = New(/*synchronous=*/true);
   state->OnClosed(2);
   Hello other = {.replica = 1, .replicas = 2, .synchronous = 1, .agreement = "epochs=5"};
   ASSERT_FALSE(state->OnHello(9, /*incarnation=*/7, other).ok());
   EXPECT_TRUE(Ticks(*state, 300).ok());
-  EXPECT_THAT(state->Awaited(), HasSubstr("worker-0 (it came and was refused: worker-0 has ["));
-  EXPECT_THAT(ToStd(Ticks(*state, 1).message()), HasSubstr("worker-0 (it came and was refused: "));
+  EXPECT_THAT(state->Awaited(),
+              HasSubstr("worker-0 (it tried to connect and was refused: worker-0 has ["));
+  EXPECT_THAT(ToStd(Ticks(*state, 1).message()),
+              HasSubstr("worker-0 (it tried to connect and was refused: "));
   const auto patient = New(true);
   patient->OnClosed(2);
   ASSERT_FALSE(patient->OnHello(9, 7, other).ok());
   ASSERT_TRUE(Greet(*patient, 10, 1, 7).ok());
   patient->OnClosed(10);
   EXPECT_TRUE(Ticks(*patient, 1).ok());
-  EXPECT_EQ(patient->Awaited(), "worker-0") << "it was right the next time";
+  EXPECT_EQ(patient->Awaited(), "worker-0") << "its next attempt was accepted";
 }
 
-TEST_F(ServerWaitsTest, WhoComesBackInTimeIsMissedNoMore) {
+TEST_F(ServerWaitsTest, AReplicaThatReturnsInTimeIsNotOverdue) {
   const auto state = New(true);
   state->OnClosed(2);
   EXPECT_TRUE(Ticks(*state, 200).ok());
@@ -67,7 +69,7 @@ TEST_F(ServerWaitsTest, WhoComesBackInTimeIsMissedNoMore) {
   EXPECT_TRUE(Ticks(*state, 200).ok());
 }
 
-TEST_F(ServerWaitsTest, TheChiefIsNeededOfEveryServerAndByEveryStrategy) {
+TEST_F(ServerWaitsTest, EveryServerNeedsTheChiefWithEveryStrategy) {
   for (const bool synchronous : {true, false}) {
     for (const int server : {0, 1}) {
       const auto state = New(synchronous, server, /*servers=*/2);
@@ -79,7 +81,7 @@ TEST_F(ServerWaitsTest, TheChiefIsNeededOfEveryServerAndByEveryStrategy) {
   }
 }
 
-TEST_F(ServerWaitsTest, AnAsynchronousWorkerIsMissedWhenTheChiefWaitsForAll) {
+TEST_F(ServerWaitsTest, AnAsynchronousWorkerIsNeededWhenTheChiefWaitsForAll) {
   const auto state = New(/*synchronous=*/false);
   state->OnClosed(2);
   EXPECT_TRUE(Ticks(*state, 5000).ok());
@@ -94,7 +96,7 @@ TEST_F(ServerWaitsTest, AnAsynchronousWorkerIsMissedWhenTheChiefWaitsForAll) {
   ExpectNames(Ticks(*state, 2), "worker-0");
 }
 
-TEST_F(ServerWaitsTest, BackupsAreMissedWhenAStepLacksReplicas) {
+TEST_F(ServerWaitsTest, BackupReplicasAreNeededWhenAStepLacksReplicas) {
   aggregate_ = 2;
   const auto state = New(/*synchronous=*/true, 0, 1, /*replicas=*/3);
   state->OnClosed(3);
@@ -106,7 +108,7 @@ TEST_F(ServerWaitsTest, BackupsAreMissedWhenAStepLacksReplicas) {
   ExpectNames(Ticks(*state, 1), "worker-0, worker-1");
 }
 
-TEST_F(ServerWaitsTest, NobodyIsMissedWhenTrainingIsOver) {
+TEST_F(ServerWaitsTest, NoReplicaIsNeededWhenTrainingIsOver) {
   const auto state = New(true);
   ASSERT_TRUE(state->OnEnd(1).ok());
   state->OnClosed(1);

@@ -38,9 +38,9 @@ absl::Status ServerWeights::CheckSlice(const Slice& slice) const {
       slice.count <= elements - slice.first) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(StrCat("variable ", slice.variable, ", slot ", slice.slot, ": ",
-                                           slice.count, " elements from ", slice.first,
-                                           " on are not on ps-", server_));
+  return absl::InvalidArgumentError(StrCat("variable ", slice.variable, ", slot ", slice.slot,
+                                           ": ps-", server_, " does not have ", slice.count,
+                                           " elements from ", slice.first));
 }
 
 absl::Status ServerWeights::Load(const Slice& slice) {
@@ -75,7 +75,7 @@ absl::StatusOr<tables::DynamicTable*> ServerWeights::Dynamic(uint32_t variable) 
   if (variable < variables_.size() && variables_[variable].grows()) {
     return memory_[variable].dynamic_table.get();
   }
-  return absl::InvalidArgumentError(StrCat("variable ", variable, " is no table that grows"));
+  return absl::InvalidArgumentError(StrCat("variable ", variable, " is not a table that grows"));
 }
 
 absl::Status ServerWeights::LoadKeys(const KeySlice& slice) {
@@ -91,8 +91,8 @@ absl::StatusOr<tables::DynamicTableEntries> ServerWeights::FetchKeys(const KeySl
   MUSTER_ASSIGN_OR_RETURN(const tables::DynamicTable* const table, Dynamic(slice.variable));
   if (slice.first < 0 || slice.first > table->size() || slice.count < 1) {
     return absl::InvalidArgumentError(StrCat("table ", variables_[slice.variable].name, ": ",
-                                             slice.count, " keys from ", slice.first, " on of ",
-                                             table->size()));
+                                             slice.count, " keys from ", slice.first, ", of ",
+                                             table->size(), " in all"));
   }
   return table->Entries(slice.first, slice.count);
 }
@@ -100,19 +100,20 @@ absl::StatusOr<tables::DynamicTableEntries> ServerWeights::FetchKeys(const KeySl
 absl::Status ServerWeights::CheckKeys(const TableRows& table) const {
   const Variable& variable = variables_[table.variable];
   for (const int64_t key : table.keys) {
-    if (placement_.ServerOfKey(key) == server_) continue;
+    if (placement_.GetServerOfKey(key) == server_) continue;
     return absl::InvalidArgumentError(StrCat("key ", key, " of ", variable.name, " is on ps-",
-                                             placement_.ServerOfKey(key), ", not on ps-", server_));
+                                             placement_.GetServerOfKey(key), ", not on ps-",
+                                             server_));
   }
   if (table.rows.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      StrCat("rows of ", variable.name, " without their keys, which it grows by"));
+      StrCat("rows of ", variable.name, " without keys, by which this table grows"));
 }
 
 absl::Status ServerWeights::CheckRows(std::span<const TableRows> tables) const {
   for (const TableRows& table : tables) {
     if (table.variable >= variables_.size() || !variables_[table.variable].is_table()) {
-      return absl::InvalidArgumentError(StrCat("variable ", table.variable, " is no table"));
+      return absl::InvalidArgumentError(StrCat("variable ", table.variable, " is not a table"));
     }
     if (variables_[table.variable].grows()) {
       MUSTER_RETURN_IF_ERROR(CheckKeys(table));
@@ -120,7 +121,7 @@ absl::Status ServerWeights::CheckRows(std::span<const TableRows> tables) const {
     }
     if (!table.keys.empty()) {
       return absl::InvalidArgumentError(
-          StrCat("keys of ", variables_[table.variable].name, ", which has a size"));
+          StrCat("keys of ", variables_[table.variable].name, ", a table of a fixed size"));
     }
     const int64_t rows = placement_.part(static_cast<int>(table.variable), server_).rows;
     if (const std::optional<int32_t> row = math::RowOutside(table.rows, rows)) {
@@ -138,14 +139,15 @@ absl::Status ServerWeights::Check(const Gradient& gradient) const {
   const bool none = gradient.dense.empty() && gradient.given.empty();
   if (!none && (gradient.dense.size() != dense || gradient.given.size() != variables_.size())) {
     return absl::InvalidArgumentError(StrCat("a gradient of ", gradient.dense.size(),
-                                             " dense floats, where ps-", server_, " has ", dense));
+                                             " dense floats, but ps-", server_, " has ", dense));
   }
   for (const TableRows& table : gradient.tables) {
     const auto cols = static_cast<size_t>(variables_[table.variable].gradient_cols());
     const size_t rows = table.rows.size() + table.keys.size();
     if (table.values.size() == rows * cols) continue;
     return absl::InvalidArgumentError(StrCat(table.values.size(), " floats for ", rows, " rows of ",
-                                             variables_[table.variable].name, " of ", cols));
+                                             variables_[table.variable].name, ", which have ", cols,
+                                             " each"));
   }
   return absl::OkStatus();
 }

@@ -44,7 +44,7 @@ class ServerWeights {
   // Appends the values that a pull returns. `tables` must have passed CheckRows.
   void Read(std::span<const TableRows> tables, std::vector<float>* dense,
             std::vector<float>* rows) const;
-  // Does the optimizers' update number `step`, and moves statistics by their momentum. `gradient`
+  // Makes the optimizers' update number `step`, and moves statistics by their momentum. `gradient`
   // must have passed Check, and its rows must be distinct. Gradients are first multiplied by
   // `scales`, one factor for each variable; empty: all are 1.
   void Apply(const Gradient& gradient, int64_t step, std::span<const float> scales = {});
@@ -57,7 +57,7 @@ class ServerWeights {
     std::vector<float> weights;
     std::vector<std::vector<float>> slots;
     std::vector<float*> slot_pointers;
-    // For a table that grows, instead of the vectors.
+    // Used instead of the vectors if the table grows.
     std::unique_ptr<tables::DynamicTable> dynamic_table;
     std::vector<float>& Of(int slot) {
       return slot < 0 ? weights : slots[static_cast<size_t>(slot)];

@@ -77,7 +77,7 @@ class Reader {
   template <class T>
   void operator()(std::vector<T>& values) {
     uint64_t count = 0;
-    // An element that is no number takes at least 8 bytes, those of its length.
+    // An element that is not a number takes at least the 8 bytes of its length.
     constexpr size_t kLeast = std::is_arithmetic_v<T> ? sizeof(T) : sizeof(uint64_t);
     if (!bytes_.Read(&count) || !bytes_.Fits(count, kLeast)) return;
     for (uint64_t i = 0; i < count && bytes_.ok(); ++i) Get(values.emplace_back());
@@ -85,9 +85,10 @@ class Reader {
 
   absl::Status Finish() const {
     if (bytes_.done()) return absl::OkStatus();
-    if (!bytes_.ok()) return absl::InvalidArgumentError("a message of a parameter server is cut");
-    return absl::InvalidArgumentError(
-        StrCat("a message of a parameter server has ", bytes_.left(), " bytes too many"));
+    if (!bytes_.ok())
+      return absl::InvalidArgumentError("a message of the parameter servers' protocol is cut off");
+    return absl::InvalidArgumentError(StrCat("a message of the parameter servers' protocol has ",
+                                             bytes_.left(), " bytes too many"));
   }
 
  private:

@@ -3,7 +3,7 @@
 //
 // The spans of a parsed message point into its bytes, which must outlive it and begin at an address
 // divisible by 4. Parse checks every length against the bytes that are left before it allocates
-// memory; INVALID_ARGUMENT says what is wrong.
+// memory, and returns INVALID_ARGUMENT with the reason.
 #pragma once
 
 #include <cstddef>
@@ -71,7 +71,7 @@ struct Hello {
   uint32_t synchronous = 0;
   uint32_t aggregate = 0;  // see PsOptions
   std::string agreement = {};
-  // What this replica knows: the generation of its newest state, and the highest Counts::work().
+  // The generation of this replica's newest state, and the highest Counts::work() that it knows.
   int64_t generation = 0, work = 0;
 };
 
@@ -100,7 +100,7 @@ struct Begin {
 struct Finish {
   int64_t generation = 0;
   int64_t left_at_end = 0;  // records after its last batch, too few for another one
-  int64_t bad_records = 0;  // that its process has left out so far
+  int64_t bad_records = 0;  // left out by this replica's process so far
 };
 
 // A range of elements in a server's part of one variable: of its weights (`slot` -1) or of a slot.
@@ -112,7 +112,7 @@ struct Slice {
   std::span<const float> values = {};
 };
 
-// Some keys of a server's part of a table that grows, and what belongs to each
+// Some keys of a server's part of a table that grows, with their counts, last steps and values
 // (tables/dynamic_table.h).
 struct KeySlice {
   int64_t generation = 0;
@@ -132,8 +132,8 @@ struct Ready {
   Counts counts = {};
 };
 
-// Rows of one table, numbered as on the server, or, if the table grows, their keys; with their
-// values.
+// Rows of one table, numbered as on the server or, if the table grows, given by their keys; with
+// their values.
 struct TableRows {
   uint32_t variable = 0;
   std::span<const int32_t> rows = {};
@@ -142,7 +142,8 @@ struct TableRows {
   std::span<const float> values = {};
 };
 
-// What the lead tells all other servers, by way of replicas, about the round that led to a step.
+// The lead's word, which replicas forward to all other servers: how the round that led to a step is
+// applied.
 struct Word {
   // With backup replicas: the batches of the round, by replica: the batch's sequence; -1: none.
   std::vector<int64_t> counted = {};
@@ -155,7 +156,7 @@ struct Pull {
   int64_t sequence = 0;  // number of the batch that the pull is for
   int64_t step = 0;      // synchronous: the step that all weights must have
   uint32_t rows = 0;     // of the batch; 0: this replica's data has ended
-  uint32_t stop = 0;     // 0, or a wish to stop; greater is more urgent
+  uint32_t stop = 0;     // 0, or a request to stop; greater is more urgent
   std::vector<TableRows> tables = {};
   // With a bound on staleness, to servers other than the lead: how many batches of each replica
   // count, as the lead has reported.
@@ -168,7 +169,7 @@ struct Pull {
 struct Pulled {
   int64_t step = 0;
   uint32_t rows = 0;  // synchronous: of all replicas' batches
-  uint32_t stop = 0;  // the most urgent wish to stop
+  uint32_t stop = 0;  // the most urgent request to stop
   std::span<const float> dense = {};
   std::span<const float> tables = {};  // in the order of the request
   // With a bound on staleness, from the lead: how many batches of each replica count.

@@ -21,7 +21,7 @@ Push SomePush(std::span<const int32_t> rows, std::span<const float> values,
           .tables = {{.variable = 1, .rows = rows, .values = values}, {.variable = 4}}};
 }
 
-TEST(MessageTest, APushComesBackAsItWas) {
+TEST(MessageTest, APushIsParsedAsItWasPrinted) {
   const std::vector<int32_t> rows = {5, 0};
   const std::vector<float> values = {1, 2, 3, 4};
   const std::vector<uint32_t> given = {1, 0};
@@ -42,7 +42,7 @@ TEST(MessageTest, APushComesBackAsItWas) {
   EXPECT_TRUE(push->tables[1].rows.empty());
 }
 
-TEST(MessageTest, KeysComeBackAsTheyWere) {
+TEST(MessageTest, KeysAreParsedAsTheyWerePrinted) {
   const std::vector<float> values = {1, 2};
   Bytes bytes;
   Print(KeySlice{.generation = 3,
@@ -84,7 +84,7 @@ TEST(MessageTest, ACutOrTooLongMessageIsRefused) {
   EXPECT_FALSE(Parse<Push>(bytes).ok());
 }
 
-TEST(MessageTest, ALengthBeyondTheMessageTakesNoMemory) {
+TEST(MessageTest, ALengthBeyondTheMessageAllocatesNoMemory) {
   Ready ready = {.generation = 1, .step = 2, .positions = {"a"}};
   Bytes bytes;
   Print(ready, &bytes);

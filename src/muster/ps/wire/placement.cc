@@ -51,7 +51,7 @@ Placement::Placement(std::span<const Variable> variables, int servers)
   }
 }
 
-int Placement::ServerOfKey(int64_t key) const {
+int Placement::GetServerOfKey(int64_t key) const {
   // Keys may have any pattern; the multiplier is that of Fibonacci hashing (Knuth, 6.4).
   const uint64_t mixed = static_cast<uint64_t>(key) * 0x9e3779b97f4a7c15;
   return static_cast<int>((mixed >> 32) % static_cast<uint64_t>(servers_));

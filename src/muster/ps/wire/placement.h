@@ -1,5 +1,5 @@
-// Placement: which server has which part of each variable. Every task computes it from the
-// variables and the number of servers alone.
+// Placement: which server has which part of each variable. Every task computes the same placement,
+// from the variables and the number of servers alone.
 //
 // Row r of a table is on server r % servers, as its row r / servers. Vocabularies are sorted by
 // frequency, so that neighbouring rows on different servers share the load; ranges of rows would
@@ -40,10 +40,10 @@ class Placement {
   }
   int GetServer(int32_t row) const { return static_cast<int>(row % servers_); }
   // The server of a key of any table that grows.
-  int ServerOfKey(int64_t key) const;
+  int GetServerOfKey(int64_t key) const;
   int32_t LocalRow(int32_t row) const { return row / servers_; }
-  // The floats on a server of all dense variables and statistics, which a pull returns one after
-  // the other.
+  // The number of floats on a server, of all dense variables and statistics together. A pull
+  // returns them in this order.
   int64_t dense_floats(int server) const { return dense_floats_[static_cast<size_t>(server)]; }
 
   // Copy between a whole variable (rows x cols floats at `whole`) and the elements [first, first +

@@ -12,7 +12,7 @@ Variable Table(int64_t rows, int64_t cols) {
   return {.name = "t", .kind = Variable::Kind::kTable, .rows = rows, .cols = cols};
 }
 
-TEST(PlacementTest, EveryElementIsOnOneServerAndComesBack) {
+TEST(PlacementTest, EveryElementIsOnExactlyOneServer) {
   const Variables variables = {Dense(7),           Table(10, 3),        Dense(3 * kSplitFloats + 5),
                                Table(2, 1),        Dense(kBlockFloats), Table(100, 16),
                                Dense(kSplitFloats)};
@@ -28,7 +28,7 @@ TEST(PlacementTest, EveryElementIsOnOneServerAndComesBack) {
         std::vector<float> part(static_cast<size_t>(placement.part(variable, server).elements()));
         elements += static_cast<int64_t>(part.size());
         placement.Cut(variable, server, whole.data(), 0, part);
-        // In two pieces, with the cut inside a row.
+        // Copies two pieces, with the cut inside a row.
         const size_t middle = part.size() / 2;
         placement.Paste(variable, server, std::span(part).first(middle), 0, back.data());
         placement.Paste(variable, server, std::span(part).subspan(middle),
@@ -40,7 +40,7 @@ TEST(PlacementTest, EveryElementIsOnOneServerAndComesBack) {
   }
 }
 
-TEST(PlacementTest, ARowIsWhereServerOfAndLocalRowSay) {
+TEST(PlacementTest, GetServerAndLocalRowAgreeWithCut) {
   const Variables variables = {Table(10, 2)};
   const Placement placement(variables, 3);
   std::vector<float> whole(20);
@@ -53,14 +53,14 @@ TEST(PlacementTest, ARowIsWhereServerOfAndLocalRowSay) {
   }
 }
 
-TEST(PlacementTest, SmallVariablesGoWhereThereIsLeast) {
+TEST(PlacementTest, SmallVariablesGoToTheServerWithTheFewestFloats) {
   const Variables variables = {Dense(100), Dense(60), Dense(30), Dense(5)};
   const Placement placement(variables, 2);
   EXPECT_EQ(placement.dense_floats(0), 100);
   EXPECT_EQ(placement.dense_floats(1), 95);
 }
 
-TEST(PlacementTest, LargeOnesAreCutBetweenBlocks) {
+TEST(PlacementTest, LargeVariablesAreCutBetweenBlocks) {
   const Variables variables = {Dense(kSplitFloats + 3)};
   const Placement placement(variables, 3);
   for (int server = 0; server < 3; ++server) {
@@ -69,13 +69,13 @@ TEST(PlacementTest, LargeOnesAreCutBetweenBlocks) {
   }
 }
 
-TEST(PlacementOfKeysTest, KeysAreSpread) {
+TEST(PlacementOfKeysTest, KeysAreSpreadOverServers) {
   const std::vector<Variable> none;
   const Placement placement(none, 3);
   for (const int64_t stride : {1, 2, 3, 1024, -6}) {
     std::vector<int> count(3);
     for (int64_t i = 0; i < 3000; ++i)
-      ++count[static_cast<size_t>(placement.ServerOfKey(i * stride))];
+      ++count[static_cast<size_t>(placement.GetServerOfKey(i * stride))];
     for (const int each : count) EXPECT_NEAR(each, 1000, 250) << stride;
   }
 }

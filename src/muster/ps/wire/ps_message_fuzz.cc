@@ -1,5 +1,5 @@
-// Parses any bytes as each of the messages of parameter servers: they are refused, or printing and
-// parsing them again gives an equal message.
+// Parses any bytes as each message of the parameter servers' protocol: either they are refused, or
+// printing and parsing the message again gives an equal one.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -14,7 +14,7 @@ void Check(muster::ps::ConstBytes bytes) {
   if (!message.ok()) return;
   muster::ps::Bytes printed;
   Print(*message, &printed);
-  // The padding of a text may have been anything, so that the bytes may differ the first time.
+  // Texts may be padded with any bytes, so that the printed bytes may differ from the input.
   muster::ps::Bytes again;
   const auto parsed = muster::ps::Parse<M>(printed);
   if (!parsed.ok()) std::abort();

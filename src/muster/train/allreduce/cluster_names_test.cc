@@ -1,5 +1,5 @@
-// Tasks that TF_CONFIG names as Kubernetes names pods: a name may be resolvable only some time
-// after its task has started, and a task never looks up its own name.
+// Tasks whose addresses in TF_CONFIG are names, as those of pods in Kubernetes are: a name may
+// become resolvable only after its task has started, and a task never resolves its own name.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -18,7 +18,7 @@ uint16_t FreePort() {
 }
 
 // The chief is given only names, including its own; the worker is given the chief's address.
-TEST(ClusterNamesTest, NobodyLooksHisOwnNameUp) {
+TEST(ClusterNamesTest, NoTaskResolvesItsOwnName) {
   const net::Token key = net::Token::Make().value();
   const SystemClock clock;
   const uint16_t ports[] = {FreePort(), FreePort()};

@@ -68,7 +68,7 @@ class ClusterReplicas : public Replicas {
  private:
   using PeerKey = std::pair<int64_t, job::TaskId>;  // generation and task
 
-  // For a peer of whom the chief says that it is there.
+  // The longest time to connect to a peer that, according to the chief, is running.
   double ConnectSeconds() const {
     return spec_.context.stall_seconds > 0 ? spec_.context.stall_seconds
                                            : net::transport::kDefaultStallSeconds;
@@ -89,16 +89,16 @@ class ClusterReplicas : public Replicas {
 
   ClusterSpec spec_;
   const net::Token key_;
-  std::string advertised_;  // where the others dial this task: its name, where it has one
-  std::unique_ptr<membership::Host> host_;  // the chief's
+  std::string advertised_;  // the address that the others dial: this task's name, if it has one
+  std::unique_ptr<membership::Host> host_;  // set in the chief
   std::unique_ptr<membership::Membership> member_;
   std::shared_ptr<Interrupt> interrupt_;  // of the present generation
   std::optional<View> view_;              // the present generation's
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::map<PeerKey, std::unique_ptr<Stream>> peers_;  // that have dialed
-  std::unique_ptr<Acceptor> acceptor_;                // calls OnPeer: ends first
-  std::unique_ptr<Acceptor> local_acceptor_;          // the same, for peers of this machine
+  std::map<PeerKey, std::unique_ptr<Stream>> peers_;  // peers that have dialed this task
+  std::unique_ptr<Acceptor> acceptor_;                // calls OnPeer: must end first
+  std::unique_ptr<Acceptor> local_acceptor_;          // like acceptor_, for peers on this machine
 };
 
 absl::StatusOr<std::unique_ptr<net::transport::Listener>> ClusterReplicas::Listen() {
@@ -106,7 +106,7 @@ absl::StatusOr<std::unique_ptr<net::transport::Listener>> ClusterReplicas::Liste
                                 [&](const auto& task) { return task.id == spec_.context.self; });
   if (own == spec_.tasks.end()) {
     return absl::InvalidArgumentError(
-        StrCat(job::TaskName(spec_.context.self), " is no replica of this cluster"));
+        StrCat(job::TaskName(spec_.context.self), " is not a replica of this cluster"));
   }
   if (spec_.listening.valid()) {
     advertised_ = ToString(own->address);
@@ -156,7 +156,7 @@ absl::Status ClusterReplicas::Start(const Clock& clock) {
   return absl::OkStatus();
 }
 
-// Where that fails peers come over this task's address, as from other machines.
+// If this fails, peers on this machine use this task's address, like those on other machines.
 void ClusterReplicas::ListenLocally(AcceptorOptions options) {
   const auto address = GetLocalAddress(
       key_, {.id = {spec_.context.self, spec_.context.incarnation}, .address = advertised_});
@@ -185,8 +185,8 @@ std::optional<membership::Broken> ClusterReplicas::Failure(const absl::Status& w
   membership::Broken broken = {.generation = view_->generation,
                                .culprit = *culprit,
                                .cause = StrCat("was lost: ", failure->cause)};
-  // The replica that saw the failure has told all, and each of them may be the first to tell the
-  // chief.
+  // The replica that saw the failure has told all others, and any of them may be the first to tell
+  // the chief.
   if (failure->seen_by) broken.seen_by = member(*failure->seen_by);
   return broken;
 }
@@ -196,7 +196,7 @@ absl::StatusOr<ReplicaGeneration> ClusterReplicas::Join(const StateId& state,
   absl::Status failed = why;
   while (true) {
     absl::StatusOr<View> view = member_->Join(state, Failure(failed));
-    // The host knows best why it has ended what it hosts.
+    // If the host itself has ended training, its status is the reason.
     if (!view.ok() && host_ != nullptr) MUSTER_RETURN_IF_ERROR(host_->status());
     MUSTER_RETURN_IF_ERROR(view.status());
     view_ = *std::move(view);
@@ -230,9 +230,9 @@ absl::StatusOr<ReplicaGeneration> ClusterReplicas::Form(const View& view) {
     return absl::AbortedError(interrupt_->status().message());
   }
   if (!reached.ok() && spec_.context.stopped()) {
-    return absl::CancelledError(StrCat("stopped while it waited for ", names[rank]));
+    return absl::CancelledError(StrCat("stopped while waiting for ", names[rank]));
   }
-  // Neither of two that refuse each other does better in the next generation.
+  // Two replicas that refuse each other would do so in the next generation too.
   if (absl::IsFailedPrecondition(reached) || absl::IsUnauthenticated(reached)) {
     return Annotate(reached, names[rank]);
   }
@@ -243,7 +243,7 @@ absl::StatusOr<ReplicaGeneration> ClusterReplicas::Form(const View& view) {
   return generation;
 }
 
-// The higher rank dials.
+// Connects to another rank. Of two ranks the higher one dials.
 absl::StatusOr<std::unique_ptr<Channel>> ClusterReplicas::Reach(const View& view, size_t rank) {
   const membership::Member& peer = view.members[rank];
   std::unique_ptr<Stream> stream;
@@ -258,7 +258,7 @@ absl::StatusOr<std::unique_ptr<Channel>> ClusterReplicas::Reach(const View& view
                                         .spin_micros = net::transport::DefaultSpinMicros()});
 }
 
-// Over shared memory where the peer proves to be on this machine, else over its address.
+// Dials over shared memory if the peer proves to be on this machine, else over its address.
 absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialPeer(const View& view,
                                                                   const membership::Member& peer,
                                                                   Deadline deadline) const {
@@ -291,9 +291,9 @@ absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialAt(
 absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::Await(const View& view, size_t rank) {
   const PeerKey key = {view.generation, view.members[rank].id.task};
   std::unique_lock lock(mutex_);
-  // Who dialed for a generation that is over will not be waited for again.
+  // Connections of generations that are over will not be used.
   std::erase_if(peers_, [&](const auto& each) { return each.first.first < view.generation; });
-  constexpr auto kLook = std::chrono::milliseconds(20);  // whether the generation broke meanwhile
+  constexpr auto kLook = std::chrono::milliseconds(20);  // between checks of the generation
   const Deadline deadline = Deadline::After(ConnectSeconds());
   while (!peers_.contains(key)) {
     if (interrupt_->is_set()) return interrupt_->status();
@@ -310,7 +310,7 @@ absl::Status ClusterReplicas::Leave() {
   if (!is_chief()) return member_->WaitForEnd();
   const absl::Status evaluated =
       spec_.evaluator ? host_->AwaitEvaluators(spec_.context.stop) : absl::OkStatus();
-  // Its replacement waits for the evaluator then, and ends the training.
+  // In that case the replacement waits for the evaluator and ends the training.
   if (spec_.evaluator && is_leaving()) return absl::CancelledError(kLeftBeforeEvaluation);
   host_->End(kTellSeconds);
   return TrainedWithoutEvaluator(evaluated, spec_.context.note);

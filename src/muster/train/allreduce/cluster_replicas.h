@@ -1,5 +1,5 @@
-// ClusterReplicas: the replicas of a job, each in its own process, which find each other by the
-// addresses in TF_CONFIG.
+// ClusterReplicas: the replicas of a job, each in its own process, connected by the addresses in
+// TF_CONFIG.
 //
 // Every task listens on its own address. The chief hosts the membership there (membership/host.h),
 // so that a job needs nothing but its tasks. For a generation each replica connects to all replicas
@@ -22,7 +22,7 @@ namespace muster::train {
 
 struct ClusterSpec {
   TaskContext context = {};
-  // A task that trains, and the address on which it listens.
+  // A replica, and the address on which it listens.
   struct Task {
     job::TaskId id = {};
     net::transport::Address address = {};
@@ -36,12 +36,12 @@ struct ClusterSpec {
 };
 
 // INVALID_ARGUMENT if spec.context.self is not among spec.tasks; ALREADY_EXISTS if its address is
-// taken. `clock` must outlive the result.
+// in use. `clock` must outlive the result.
 absl::StatusOr<std::unique_ptr<Replicas>> JoinCluster(ClusterSpec spec, const net::Token& key,
                                                       const Clock& clock);
 
 // For the evaluator: follows the training of spec.tasks.front(), the chief; does not listen. The
-// watch fails if the chief was away for rendezvous_seconds, or with the reason why training has
+// watch fails if the chief is away for rendezvous_seconds, or with the reason if training has
 // failed.
 absl::StatusOr<std::unique_ptr<TrainingWatch>> WatchCluster(ClusterSpec spec,
                                                             const net::Token& key);

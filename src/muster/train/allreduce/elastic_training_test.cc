@@ -1,4 +1,4 @@
-// Replicas that leave for good and join while the others train.
+// Replicas leave permanently and join while the others train.
 #include <chrono>
 #include <thread>
 
@@ -82,7 +82,7 @@ class KillNowAndThen : public Hook {
   RandomStream random_;
 };
 
-TEST_F(ElasticTrainingTest, EachRecordIsTrainedOnceAnEpochWhenReplicasLeaveAndJoin) {
+TEST_F(ElasticTrainingTest, EachRecordIsTrainedOncePerEpochWhenReplicasLeaveAndJoin) {
   int changes = 0;
   for (uint64_t seed = 1; seed <= 15; ++seed) {
     TestCluster cluster(kMost, kFewest);
@@ -116,7 +116,7 @@ TEST_F(ElasticTrainingTest, EachRecordIsTrainedOnceAnEpochWhenReplicasLeaveAndJo
     EXPECT_EQ(*result->records, RecordCounts{.trained = 20 * 300}) << "seed " << seed;
     changes += static_cast<int>(result->changes.size());
   }
-  EXPECT_GT(changes, 5) << "too little happened";
+  EXPECT_GT(changes, 5) << "too few replicas left or joined";
 }
 
 // Kills the rank after the first step in which it takes part.
@@ -148,7 +148,7 @@ class StopWhen : public Hook {
   const std::atomic<bool>& when_;
 };
 
-TEST_F(ElasticTrainingTest, TheEndSaysWhoCameAndLeft) {
+TEST_F(ElasticTrainingTest, TheResultNamesReplicasThatJoinedAndLeft) {
   TestCluster cluster(2, 1);
   std::atomic<bool> dead = false;
   TrainSpec chief = Elastic();
@@ -164,7 +164,7 @@ TEST_F(ElasticTrainingTest, TheEndSaysWhoCameAndLeft) {
                                               HasSubstr("1 replicas"))));
 }
 
-TEST_F(ElasticTrainingTest, ACheckpointIsContinuedByAnyNumber) {
+TEST_F(ElasticTrainingTest, ACheckpointIsContinuedByAnyNumberOfReplicas) {
   TrainSpec spec = Elastic();
   spec.max_steps = 50;
   {

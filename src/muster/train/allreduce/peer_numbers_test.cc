@@ -1,4 +1,4 @@
-// Impossible numbers from a peer: the error names the peer, and nothing else happens.
+// A peer sends impossible numbers: the error names the peer, and nothing else happens.
 #include <limits>
 #include <thread>
 
@@ -74,12 +74,12 @@ class ReplicaStateTest : public TrainingTest {
   }
 };
 
-TEST_F(ReplicaStateTest, OfAnotherStepThanWasToldIsRefused) {
-  ExpectRefused([](auto* header) { header->step = 8; }, "step 8, and told of step 7");
+TEST_F(ReplicaStateTest, AStateOfAnotherStepThanAnnouncedIsRefused) {
+  ExpectRefused([](auto* header) { header->step = 8; }, "step 8, but announced step 7");
   ExpectRefused([](auto* header) { header->step = -1; }, "step -1");
 }
 
-// Receivers that get the state forwarded by the first receiver count as well.
+// This includes receivers that get the state from another receiver.
 TEST_F(ReplicaStateTest, AllReceiversGetTheOwnersState) {
   const std::vector<int> chain = {2, 0, 3};
   TestRanks ranks(4);
@@ -108,76 +108,78 @@ TEST_F(ReplicaStateTest, AllReceiversGetTheOwnersState) {
   EXPECT_NE(weights[1], weights[2]);
 }
 
-TEST_F(ReplicaStateTest, LengthsThatCannotBeAreRefused) {
-  ExpectRefused([](auto* header) { ++header->bytes; }, "this replica's model one of");
+TEST_F(ReplicaStateTest, ImpossibleLengthsAreRefused) {
+  ExpectRefused([](auto* header) { ++header->bytes; }, "but this replica's model has");
   ExpectRefused([](auto* header) { header->positions = uint64_t{1} << 40; }, "positions");
   ExpectRefused([](auto* header) { header->ranks = ~uint64_t{0}; }, "positions");
-  ExpectRefused([](auto* header) { header->ranks = 2; }, "a position is cut");
-  ExpectRefused([](auto* header) { header->ranks = 0; }, "more than its positions");
-  ExpectRefused([](auto*) {}, "a position is cut", std::string("\3\0\0\0ab", 6));
+  ExpectRefused([](auto* header) { header->ranks = 2; }, "a position is cut off");
+  ExpectRefused([](auto* header) { header->ranks = 0; }, "bytes after its positions");
+  ExpectRefused([](auto*) {}, "a position is cut off", std::string("\3\0\0\0ab", 6));
 }
 
-TEST_F(ReplicaStateTest, CountsThatCannotBeAreRefused) {
+TEST_F(ReplicaStateTest, ImpossibleCountsAreRefused) {
   ExpectRefused([](auto* header) { header->records.trained = -1; }, "trained=-1");
   ExpectRefused([](auto* header) { header->has_records = 2; }, "counted records");
 }
 
-// The replicas of a worker whose chief sends a given wish.
-class OddWish : public Replicas {
+// The replicas as a worker sees them whose chief sends a given proposal.
+class OddProposal : public Replicas {
  public:
   // rows, stop, seconds (a float), dropped, dropped at the end, bad records
-  using Wish = std::array<int32_t, 6>;
-  explicit OddWish(const Wish& wish) : wish_(wish), ranks_(2) {}
+  using Proposal = std::array<int32_t, 6>;
+  explicit OddProposal(const Proposal& proposal) : proposal_(proposal), ranks_(2) {}
   bool is_chief() const override { return false; }
   absl::StatusOr<ReplicaGeneration> Join(const StateId&, const absl::Status& why) override {
     if (!why.ok()) return why;
-    chief_ = std::jthread([this, group = ranks_.Take(0)] {
+    chief_ = std::jthread([this, group = ranks_.ReleaseGroup(0)] {
       EXPECT_TRUE(collective::Barrier(*group).ok());
       std::array<int32_t, 12> all{};
-      EXPECT_TRUE(collective::AllGather(*group, std::as_bytes(std::span(wish_)),
+      EXPECT_TRUE(collective::AllGather(*group, std::as_bytes(std::span(proposal_)),
                                         std::as_writable_bytes(std::span(all)))
                       .ok());
-      // The error that the chief is told.
-      told_ = collective::Barrier(*group);
+      // The error that the chief gets.
+      chief_status_ = collective::Barrier(*group);
     });
     return ReplicaGeneration{
-        .generation = 1, .group = ranks_.Take(1), .states = {{.step = 0}, {.step = 0}}};
+        .generation = 1, .group = ranks_.ReleaseGroup(1), .states = {{.step = 0}, {.step = 0}}};
   }
   absl::Status Leave() override { return absl::OkStatus(); }
-  absl::Status told() {
+  absl::Status chief_status() {
     chief_.join();
-    return told_;
+    return chief_status_;
   }
 
  private:
-  const Wish wish_;
+  const Proposal proposal_;
   TestRanks ranks_;
-  absl::Status told_;
+  absl::Status chief_status_;
   std::jthread chief_;
 };
 
-class WishTest : public TrainingTest, public testing::WithParamInterface<OddWish::Wish> {};
+class ProposalTest : public TrainingTest,
+                     public testing::WithParamInterface<OddProposal::Proposal> {};
 
-TEST_P(WishTest, ThatCannotBeNamesItsReplica) {
-  OddWish replicas(GetParam());
+TEST_P(ProposalTest, AnImpossibleProposalNamesItsReplica) {
+  OddProposal replicas(GetParam());
   TrainSpec spec = Training();
   spec.replicas = &replicas;
   const absl::Status status = Train("model", spec).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
-  EXPECT_THAT(ToStd(status.message()), AllOf(HasSubstr("rank 0"), HasSubstr("wishes for")));
-  EXPECT_EQ(replicas.told().code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(ToStd(status.message()), AllOf(HasSubstr("rank 0"), HasSubstr("proposes a step of")));
+  EXPECT_EQ(replicas.chief_status().code(), absl::StatusCode::kAborted);
 }
 
 constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
 INSTANTIATE_TEST_SUITE_P(
-    Wishes, WishTest,
-    testing::Values(OddWish::Wish{-1, 0, 0, 0, 0, 0}, OddWish::Wish{kMost, 0, 0, 0, 0, 0},
-                    OddWish::Wish{16, 3, 0, 0, 0, 0}, OddWish::Wish{16, -1, 0, 0, 0, 0},
-                    OddWish::Wish{16, 0, 0x7fc00000, 0, 0, 0},  // not a number
-                    OddWish::Wish{16, 0, -1, 0, 0, 0},          // neither is this
-                    OddWish::Wish{16, 0, 0, -1, 0, 0}, OddWish::Wish{16, 0, 0, kMost, 0, 0},
-                    OddWish::Wish{16, 0, 0, 0, kMost, 0}, OddWish::Wish{16, 0, 0, 0, 0, -1},
-                    OddWish::Wish{16, 0, 0, 0, 0, kMost}));
+    Proposals, ProposalTest,
+    testing::Values(
+        OddProposal::Proposal{-1, 0, 0, 0, 0, 0}, OddProposal::Proposal{kMost, 0, 0, 0, 0, 0},
+        OddProposal::Proposal{16, 3, 0, 0, 0, 0}, OddProposal::Proposal{16, -1, 0, 0, 0, 0},
+        OddProposal::Proposal{16, 0, 0x7fc00000, 0, 0, 0},  // not a number
+        OddProposal::Proposal{16, 0, -1, 0, 0, 0},          // negative
+        OddProposal::Proposal{16, 0, 0, -1, 0, 0}, OddProposal::Proposal{16, 0, 0, kMost, 0, 0},
+        OddProposal::Proposal{16, 0, 0, 0, kMost, 0}, OddProposal::Proposal{16, 0, 0, 0, 0, -1},
+        OddProposal::Proposal{16, 0, 0, 0, 0, kMost}));
 
 }  // namespace
 }  // namespace muster::train

@@ -17,7 +17,8 @@ namespace {
 using collective::RowList;
 
 constexpr uint64_t kMaxNoteBytes = uint64_t{1} << 20;
-// The most bytes of a table's entries from one replica's batch; there is one entry for each id.
+// The most bytes that the entries of a table can have in one batch of a replica, with one entry for
+// each id.
 constexpr uint64_t kMaxEntryBytes = uint64_t{1} << 30;
 constexpr size_t kLosses = 2;  // after the gradients and statistics in values_
 
@@ -96,8 +97,8 @@ void ReduceSink::Statistic(int variable, std::span<const float> value) {
 
 absl::Status ReduceSink::Reduce(engine::StepResult* result, std::string_view note,
                                 std::vector<std::string>* notes) {
-  // A replica without gradients, because its loss is not finite, must not hold up the others: it
-  // gives zeros, and the sum of the losses is then not finite either.
+  // A replica whose loss is not finite has no gradients, but must not hold up the others: it gives
+  // zeros. The sum of the losses is then not finite either.
   std::fill(values_.data() + size_, values_.data() + values_.size(), 0.0F);
   float* const losses = values_.data() + values_.size() - Sum(metric_sizes_) - kLosses;
   losses[0] = static_cast<float>(result->loss);
@@ -116,7 +117,7 @@ absl::Status ReduceSink::Reduce(engine::StepResult* result, std::string_view not
   return absl::OkStatus();
 }
 
-// A replica without rows has no states, and adds nothing.
+// A replica without rows has no metric states, and adds nothing.
 void ReduceSink::WriteMetrics(const engine::StepResult& result, float* to) const {
   for (size_t i = 0; i < result.metric_states.size() && i < metric_sizes_.size(); ++i) {
     const std::vector<float>& state = result.metric_states[i];
@@ -133,7 +134,7 @@ void ReduceSink::ReadMetrics(const float* from, engine::StepResult* result) cons
   }
 }
 
-// The most bytes that a rank can send: a note, and all rows of every table that has gradients.
+// The most bytes that a rank can send: its note, and all rows of every table that has gradients.
 uint64_t ReduceSink::MaxBytes() const {
   uint64_t bytes = kMaxNoteBytes;
   for (const Entry& entry : entries_) {
@@ -145,7 +146,7 @@ uint64_t ReduceSink::MaxBytes() const {
   return bytes;
 }
 
-// Each rank sends its tables, then the note's length and bytes.
+// Each rank sends its tables, then the length and the bytes of its note.
 absl::Status ReduceSink::GatherRows(std::string_view note, std::vector<std::string>* notes) {
   const auto size = static_cast<uint32_t>(note.size());
   Append(&mine_, &size, sizeof size);
@@ -168,7 +169,7 @@ absl::Status ReduceSink::ParseLists(int rank, std::span<const std::byte> bytes, 
   const auto wrong = [&](std::string_view what) {
     return absl::DataLossError(StrCat("sent gradients that are damaged: ", what));
   };
-  // All numbers and rows before the note have 4 bytes, and the memory is aligned for them.
+  // All values before the note have 4 bytes each, and the memory is aligned for them.
   ByteReader reader(bytes);
   uint32_t count = 0;
   for (size_t i = 0; i < entries_.size(); ++i) {
@@ -179,7 +180,7 @@ absl::Status ReduceSink::ParseLists(int rank, std::span<const std::byte> bytes, 
     if (!reader.Read(&count) || count > MaxRows(variable) || !reader.ReadArray(count, &list.rows) ||
         !reader.ReadArray(uint64_t{count} * static_cast<uint64_t>(GradientCols(variable)),
                           &list.values)) {
-      return wrong(StrCat("cut in ", spec.name));
+      return wrong(StrCat("cut off in ", spec.name));
     }
     if (const std::optional<int32_t> row = math::RowOutside(list.rows, spec.shape[0])) {
       return wrong(StrCat("row ", *row, " of ", spec.name, ", which has ", spec.shape[0]));
@@ -187,7 +188,7 @@ absl::Status ReduceSink::ParseLists(int rank, std::span<const std::byte> bytes, 
   }
   std::string_view text;
   if (!reader.Read(&count) || !reader.ReadBytes(count, &text) || !reader.done()) {
-    return wrong("their end is not a note");
+    return wrong("they do not end with a note");
   }
   note->assign(text);
   return absl::OkStatus();

@@ -59,7 +59,7 @@ class NoSink : public engine::GradientSink {
 };
 
 // A rank without rows gives none.
-TEST(ReduceSinkTest, StatesOfMetricsAreAddedUp) {
+TEST(ReduceSinkTest, MetricStatesAreSummed) {
   const std::vector<engine::VariableSpec> specs;
   const std::vector<size_t> sizes = {2, 1};
   collective::TestRanks ranks(3);
@@ -80,7 +80,7 @@ TEST(ReduceSinkTest, StatesOfMetricsAreAddedUp) {
   for (const auto& result : results) EXPECT_TRUE(result.ok()) << result;
 }
 
-TEST(ReduceSinkTest, ARankHasNotMoreRowsThanTheTable) {
+TEST(ReduceSinkTest, ARankWithMoreRowsThanTheTableIsRefused) {
   std::vector<engine::VariableSpec> specs(1);
   specs[0].name = "table";
   specs[0].kind = engine::VariableKind::kTable;
@@ -107,7 +107,7 @@ TEST(ReduceSinkTest, ARankHasNotMoreRowsThanTheTable) {
   });
   EXPECT_EQ(results[0].code(), absl::StatusCode::kDataLoss) << results[0];
   EXPECT_THAT(ToStd(results[0].message()),
-              testing::HasSubstr(StrCat(most + 1, " bytes, of which it can have ", most)));
+              testing::HasSubstr(StrCat(most + 1, " bytes, but a rank has at most ", most)));
   EXPECT_EQ(given.calls, 0);
 }
 
@@ -136,7 +136,7 @@ TEST(ReduceSinkTest, ARankThatSendsARowOutsideTheTableIsNamed) {
 }
 
 // Two replicas with halves of a batch get the same as one replica with the whole batch.
-TEST(ReduceSinkTest, SquaresAddUpOverReplicas) {
+TEST(ReduceSinkTest, SquaresAreSummedOverReplicas) {
   std::vector<engine::VariableSpec> specs(1);
   specs[0].name = "table";
   specs[0].kind = engine::VariableKind::kTable;
@@ -176,7 +176,7 @@ class EntriesSink final : public SquaresSink {
 };
 
 // There may be more entries than the table has rows, and a rank may have none.
-TEST(ReduceSinkTest, EntriesStayWhatTheyAre) {
+TEST(ReduceSinkTest, EntriesAreNotSummed) {
   std::vector<engine::VariableSpec> specs(1);
   specs[0].name = "table";
   specs[0].kind = engine::VariableKind::kTable;

@@ -40,25 +40,25 @@ absl::StatusOr<std::vector<std::string>> Unpack(std::string_view bytes, uint64_t
     uint32_t size = 0;
     std::string_view text;
     if (!reader.Read(&size) || !reader.ReadBytes(size, &text)) {
-      return absl::DataLossError("a position is cut");
+      return absl::DataLossError("a position is cut off");
     }
     texts.emplace_back(text);
   }
-  if (!reader.done()) return absl::DataLossError("there is more than its positions");
+  if (!reader.done()) return absl::DataLossError("there are bytes after its positions");
   return texts;
 }
 
-// What is wrong with the header; "" if nothing is.
+// Returns what is wrong with the header; "" if nothing is.
 std::string WhyRefused(const StateHeader& header, int64_t step, uint64_t bytes) {
   if (header.bytes != bytes) {
-    return StrCat("has a state of ", header.bytes, " bytes, this replica's model one of ", bytes);
+    return StrCat("has a state of ", header.bytes, " bytes, but this replica's model has ", bytes);
   }
   if (header.step != step) {
-    return StrCat("sends the state of step ", header.step, ", and told of step ", step);
+    return StrCat("sends the state of step ", header.step, ", but announced step ", step);
   }
   if (header.positions > kMaxPositions || header.ranks > kMaxRanks) {
     return StrCat("announces ", header.ranks, " positions in ", header.positions,
-                  " bytes; at most ", kMaxRanks, " in ", kMaxPositions, " can be");
+                  " bytes; the most are ", kMaxRanks, " in ", kMaxPositions, " bytes");
   }
   const auto& [trained, dropped, repeated] = header.records;
   if (trained < 0 || dropped < 0 || repeated < 0 || header.has_records > 1) {

@@ -1,5 +1,5 @@
-// Copies a replica's state to other replicas, which take it over: weights, slots, the step, the
-// counts of records and every replica's position in the data.
+// Copies the state of a replica to other replicas: weights, slots, the step, the counts of records
+// and every replica's position in the data.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,12 @@ struct StateHeader {
   uint64_t has_records = 0;
 };
 
-// Copies the state of rank chain[0] to the other ranks of `chain`: weights, slots, step, counts and
-// positions. Each rank forwards what it receives to the next one, so that many receivers take
-// little longer than one. All ranks of the chain call it at the same time with the same chain and
-// `step`, the step of the state, which its owner reported when the generation began; other ranks do
-// not call it. After an error the state of a receiver is invalid if *overwritten is true, else
-// unchanged. An owner that sends another step, another model or impossible numbers ends the group:
-// DATA_LOSS.
+// Copies the state of rank chain[0] to the other ranks of `chain`. Each rank forwards what it
+// receives to the next one, so that many receivers take little longer than one. All ranks of the
+// chain call it at the same time with the same chain and `step`, the step of the state, which its
+// owner reported when the generation began; other ranks do not call it. After an error the state of
+// a receiver is invalid if *overwritten is true, else unchanged. An owner that sends another step,
+// another model or impossible numbers ends the group: DATA_LOSS.
 absl::Status ShareState(collective::Group& group, std::span<const int> chain, int64_t step,
                         Session& session, bool* overwritten);
 

@@ -1,5 +1,5 @@
-// Replicas: gives a step the replicas that train together in this generation, and lets it join the
-// next generation when one of them is lost.
+// Replicas: the replicas that train together in a generation. When one of them is lost, Join forms
+// the next generation.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ class Replicas : public Peers {
   // DEADLINE_EXCEEDED or UNAVAILABLE say why there will be no next generation; CANCELLED: the chief
   // has ended training.
   virtual absl::StatusOr<ReplicaGeneration> Join(const StateId& state, const absl::Status& why) = 0;
-  // Called by the chief: training is over for all. If there is an evaluator, the chief first waits
-  // until it has evaluated the last checkpoint. Called by another replica: waits until the chief
-  // says that training is over; ABORTED: the chief was lost before that, Join again.
+  // Called by the chief: ends training for all; if there is an evaluator, first waits until it has
+  // evaluated the last checkpoint. Called by another replica: waits until the chief has ended
+  // training; ABORTED: the chief was lost before that, Join again.
   absl::Status Leave() override = 0;
 };
 

@@ -14,10 +14,10 @@
 namespace muster::train {
 namespace {
 
-// The most that each of `replicas` may count, so that the sum cannot overflow.
+// The largest count that each of `replicas` may send, so that the sum cannot overflow.
 int32_t GetMost(int replicas) { return std::numeric_limits<int32_t>::max() / replicas; }
 
-// Adds in the order of the ranks, so that every rank gets the same bits.
+// Sums over the group in the order of ranks, so that every rank gets the same bits.
 class GroupSums : public engine::ReplicaSums {
  public:
   explicit GroupSums(collective::Group& group) : group_(group) {}
@@ -41,7 +41,7 @@ class GroupSums : public engine::ReplicaSums {
 }  // namespace
 
 int ReplicaGeneration::source() const {
-  // The lowest of the ranks that have the most advanced state.
+  // The lowest rank among those with the most advanced state.
   return static_cast<int>(std::max_element(states.begin(), states.end()) - states.begin());
 }
 
@@ -108,7 +108,7 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::RunUntilDone(const InputBatch* 
 
 absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch, Stop stop) {
   const int rows = batch != nullptr ? batch->features.rows : 0;
-  MUSTER_ASSIGN_OR_RETURN(const Wish all, Agree(batch, stop));
+  MUSTER_ASSIGN_OR_RETURN(const Proposal all, Agree(batch, stop));
   session_.data.all_bad_records = static_cast<uint64_t>(all.bad_records);
   working_since_ = session_.clock.MonotonicNanos();
   if (all.stop != Stop::kNo || all.rows == 0) {
@@ -150,8 +150,8 @@ void ReplicatedStep::Fail(const absl::Status& why) {
   if (generation_.group != nullptr) generation_.group->Fail(why).IgnoreError();
 }
 
-absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(const InputBatch* batch, Stop stop) {
-  Wish mine = {.stop = stop, .seconds = ConsumeWorked()};
+absl::StatusOr<ReplicatedStep::Proposal> ReplicatedStep::Agree(const InputBatch* batch, Stop stop) {
+  Proposal mine = {.stop = stop, .seconds = ConsumeWorked()};
   const auto most = static_cast<uint64_t>(GetMost(size()));
   mine.bad_records = static_cast<int32_t>(std::min(session_.data.bad_records, most));
   if (batch != nullptr) {
@@ -161,14 +161,14 @@ absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(const InputBatch* bat
     mine.dropped_at_end = static_cast<int32_t>(session_.data.dropped_at_end);
   }
   MUSTER_RETURN_IF_ERROR(generation_.group->Check());
-  std::vector<Wish> wishes(static_cast<size_t>(size()));
+  std::vector<Proposal> proposals(static_cast<size_t>(size()));
   MUSTER_RETURN_IF_ERROR(collective::AllGather(*generation_.group,
                                                std::as_bytes(std::span(&mine, 1)),
-                                               std::as_writable_bytes(std::span(wishes))));
-  MUSTER_RETURN_IF_ERROR(CheckWishes(wishes));
-  Measure(wishes);
-  Wish all;
-  for (const Wish& each : wishes) {
+                                               std::as_writable_bytes(std::span(proposals))));
+  MUSTER_RETURN_IF_ERROR(CheckProposals(proposals));
+  Measure(proposals);
+  Proposal all;
+  for (const Proposal& each : proposals) {
     all.rows += each.rows;
     all.stop = std::max(all.stop, each.stop);
     all.dropped += each.dropped;
@@ -178,12 +178,12 @@ absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(const InputBatch* bat
   return all;
 }
 
-// Checks that the sums of the wishes cannot overflow, whatever was sent.
-absl::Status ReplicatedStep::CheckWishes(std::span<const Wish> wishes) const {
-  const int32_t most = GetMost(static_cast<int>(wishes.size()));
+// Checks that the sums of the proposals cannot overflow, whatever numbers a peer has sent.
+absl::Status ReplicatedStep::CheckProposals(std::span<const Proposal> proposals) const {
+  const int32_t most = GetMost(static_cast<int>(proposals.size()));
   const auto is_count = [most](int32_t count) { return count >= 0 && count <= most; };
-  for (size_t i = 0; i < wishes.size(); ++i) {
-    const Wish& each = wishes[i];
+  for (size_t i = 0; i < proposals.size(); ++i) {
+    const Proposal& each = proposals[i];
     const bool knows_stop = each.stop >= Stop::kNo && each.stop <= Stop::kInterrupted;
     if (is_count(each.rows) && is_count(each.dropped) && is_count(each.dropped_at_end) &&
         is_count(each.bad_records) && knows_stop && std::isfinite(each.seconds) &&
@@ -192,31 +192,32 @@ absl::Status ReplicatedStep::CheckWishes(std::span<const Wish> wishes) const {
     }
     return generation_.group->Accuse(
         static_cast<int>(i),
-        StrCat("wishes for a step of ", each.rows, " rows after ", each.dropped, " and ",
-               each.dropped_at_end, " dropped and ", each.bad_records, " bad ones, computed in ",
-               each.seconds, " s, stop ", static_cast<int32_t>(each.stop), "; counts are 0 to ",
-               most));
+        StrCat("proposes a step of ", each.rows, " rows, with ", each.dropped,
+               " records dropped before it, ", each.dropped_at_end, " at the end, ",
+               each.bad_records, " bad ones, ", each.seconds, " s of work and stop ",
+               static_cast<int32_t>(each.stop), "; counts must be 0 to ", most));
   }
   return absl::OkStatus();
 }
 
-// Seconds that this replica has worked since the previous wish, without its waits for others.
+// Returns the seconds that this replica has worked since its previous proposal, without its waits
+// for others.
 float ReplicatedStep::ConsumeWorked() {
   const int64_t nanos = worked_nanos_ + session_.clock.MonotonicNanos() - working_since_;
   worked_nanos_ = 0;
   return static_cast<float>(static_cast<double>(nanos) * 1e-9);
 }
 
-void ReplicatedStep::Measure(std::span<const Wish> wishes) {
-  const bool first = work_.size() != wishes.size();
-  work_.resize(wishes.size());
-  for (size_t i = 0; i < wishes.size(); ++i) work_[i].seconds = wishes[i].seconds;
+void ReplicatedStep::Measure(std::span<const Proposal> proposals) {
+  const bool first = work_.size() != proposals.size();
+  work_.resize(proposals.size());
+  for (size_t i = 0; i < proposals.size(); ++i) work_[i].seconds = proposals[i].seconds;
   if (!first) rates_.Add(work_);
-  for (size_t i = 0; i < wishes.size(); ++i) work_[i].rows = wishes[i].rows;
+  for (size_t i = 0; i < proposals.size(); ++i) work_[i].rows = proposals[i].rows;
 }
 
-// Where this replica continues after the step: after its batch or, without a batch, at its present
-// position.
+// Returns the position at which this replica continues after the step: after its batch or, without
+// a batch, its present position.
 std::string ReplicatedStep::PositionAfter(const InputBatch* batch) const {
   if (session_.data.shards > 0) {
     return batch != nullptr ? MakeShardNote(batch->shard, batch->position) : "";
@@ -226,7 +227,7 @@ std::string ReplicatedStep::PositionAfter(const InputBatch* batch) const {
   return own < session_.data.positions.size() ? session_.data.positions[own] : "";
 }
 
-// Stores the positions of all replicas, which came with their gradients.
+// Stores the positions of all replicas, which arrived with their gradients.
 absl::Status ReplicatedStep::GatherPositions() {
   if (session_.data.shards == 0) {
     session_.data.positions.swap(positions_);
@@ -237,7 +238,7 @@ absl::Status ReplicatedStep::GatherPositions() {
   if (!wrong) return absl::OkStatus();
   return generation_.group->Accuse(
       static_cast<int>(*wrong),
-      StrCat("sent '", positions_[*wrong], "', which is no position in a shard of the data"));
+      StrCat("sent '", positions_[*wrong], "', which is not a position in a shard of the data"));
 }
 
 absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {
@@ -260,7 +261,7 @@ absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {
     whole_ = overwritten ? received_ : whole_;
     if (status.ok()) break;
     if (!absl::IsAborted(status)) return Stopped(status);
-    // A replica was lost while states were taken over. An incomplete state counts as none.
+    // A replica was lost while states were copied. An incomplete state counts as none.
     if (overwritten) state = received_ ? this->state() : StateId();
     why = status;
   }
@@ -275,11 +276,11 @@ absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {
 absl::Status ReplicatedStep::Stopped(const absl::Status& why) const {
   if (whole_ || !absl::IsCancelled(why)) return why;
   return absl::UnavailableError(
-      "stopped while it took over the state of another replica, which is not whole: nothing was "
+      "stopped while it copied the state of another replica, which is incomplete: nothing was "
       "saved");
 }
 
-// Notes which replicas left since `before`, and which came.
+// Records which replicas left or joined since `before`.
 void ReplicatedStep::NoteChanges(const std::vector<std::string>& before, const absl::Status& why) {
   const std::vector<std::string>& now = generation_.group->names();
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
@@ -293,7 +294,7 @@ void ReplicatedStep::NoteChanges(const std::vector<std::string>& before, const a
   for (const std::string& name : now) {
     if (has(before, name)) continue;
     changes_.push_back(
-        StrCat(name, " came at step ", session_.step, ": ", now.size(), " replicas"));
+        StrCat(name, " joined at step ", session_.step, ": ", now.size(), " replicas"));
   }
 }
 
@@ -302,8 +303,8 @@ absl::Status ReplicatedStep::AdoptNewestState(bool* overwritten) {
   const StateId newest = generation_.states[static_cast<size_t>(source)];
   if (newest.step < 0 && replicas_.is_chief()) {
     return absl::UnavailableError(
-        "the replica that had the state was lost while this one took it over, and no other has it: "
-        "start again from the newest checkpoint");
+        "the only replica with a state was lost while this one copied the state: start again from "
+        "the newest checkpoint");
   }
   if (newest.step < 0) {
     return absl::AbortedError("no replica has a state; waiting for the chief's");

@@ -1,11 +1,11 @@
 // ReplicatedStep: one step of a training that several replicas do together (synchronous data
 // parallelism by all-reduce).
 //
-// Each replica computes on its own batch. Gradients are sums over all rows, divided by the number
-// of all rows, so that N replicas with batches of B do what one does with batches of N * B. Every
-// replica applies the same sums to the same weights: no replica owns them. A replica whose data has
-// ended adds nothing; training ends when the data of all replicas has ended, or when one of them is
-// asked to stop.
+// Each replica computes on its own batch. Gradients are summed over all rows and divided by the
+// number of all rows, so that N replicas with batches of B do what one does with batches of N * B.
+// Every replica applies the same sums to the same weights: no replica owns them. A replica whose
+// data has ended adds nothing; training ends when the data of all replicas has ended, or when one
+// of them is asked to stop.
 //
 // A step is done when a replica has the sum of all gradients. When a replica is lost, the others
 // join a new generation. Replicas take over the state of the most advanced one (states differ by
@@ -48,11 +48,11 @@ class ReplicatedStep : public Strategy {
   int64_t generation() const { return generation_.generation; }
 
  private:
-  // What the replicas exchange before a step.
-  struct Wish {
+  // The numbers that the replicas exchange before a step.
+  struct Proposal {
     int32_t rows = 0;
     Stop stop = Stop::kNo;
-    float seconds = 0;    // of work since the previous wish
+    float seconds = 0;    // of work since the previous proposal
     int32_t dropped = 0;  // records before the batch (InputBatch::dropped)
     int32_t dropped_at_end = 0;
     int32_t bad_records = 0;  // left out so far
@@ -66,9 +66,9 @@ class ReplicatedStep : public Strategy {
 
   absl::StatusOr<Result> RunUntilDone(const InputBatch* batch, Stop stop);
   absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop);
-  absl::StatusOr<Wish> Agree(const InputBatch* batch, Stop stop);
-  absl::Status CheckWishes(std::span<const Wish> wishes) const;
-  void Measure(std::span<const Wish> wishes);
+  absl::StatusOr<Proposal> Agree(const InputBatch* batch, Stop stop);
+  absl::Status CheckProposals(std::span<const Proposal> proposals) const;
+  void Measure(std::span<const Proposal> proposals);
   float ConsumeWorked();
   // Returns true if the state was replaced, or if this replica must read other shards of the data.
   absl::StatusOr<bool> Join(StateId state, absl::Status why);
@@ -86,7 +86,7 @@ class ReplicatedStep : public Strategy {
   ReplicaGeneration generation_;
   features::FeatureBatch no_rows_;
   std::vector<std::string> positions_;
-  bool received_ = false;  // another replica's complete state was received in this generation
+  bool received_ = false;  // the complete state of another replica was received in this generation
   bool whole_ = true;      // the session has a complete state
   int64_t state_generation_ =
       0;  // the last generation in which all replicas had this replica's state
@@ -97,7 +97,7 @@ class ReplicatedStep : public Strategy {
   const unsigned cores_ = std::thread::hardware_concurrency();  // that this process may use
   ReplicaRates rates_;
   std::vector<ReplicaWork> work_;  // of the present step, by rank; its seconds arrive with the next
-  int64_t worked_nanos_ = 0;       // since the last wish, before working_since_
+  int64_t worked_nanos_ = 0;       // since the last proposal, before working_since_
   int64_t working_since_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Several replicas train one model: the expected results, which no death of a replica may change.
+// Several replicas train one model; no death of a replica may change the results.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,8 +83,8 @@ class ReplicatedTrainingTest : public TrainingTest {
   void ExpectNReplicasDoWhatOneDoes(int size, const std::string& yaml, int64_t steps);
 };
 
-// A worker whose chief ends the training while the worker is in a collective: the chief has got all
-// that it needs from the worker, but the worker still waits for data.
+// A chief ends the training while its worker is in a collective: the chief has all that it needs
+// from the worker, but the worker still waits for data.
 class EndedInAStep : public Replicas {
  public:
   EndedInAStep() : interrupt_(Interrupt::Create().value()) {}
@@ -98,7 +98,7 @@ class EndedInAStep : public Replicas {
       collective::Group group(0, Channels(1, fd), *never);
       EXPECT_TRUE(collective::Barrier(group).ok());
       const auto drop = [](collective::ConstBytes, size_t) {};
-      EXPECT_TRUE(group.Receive(1, 6 * sizeof(int32_t), drop).ok());  // the worker's wish
+      EXPECT_TRUE(group.Receive(1, 6 * sizeof(int32_t), drop).ok());  // the worker's proposal
       interrupt_->Set(absl::CancelledError("the chief has ended training"));
     });
     return ReplicaGeneration{
@@ -121,7 +121,7 @@ class EndedInAStep : public Replicas {
   std::jthread other_;
 };
 
-TEST_F(ReplicatedTrainingTest, AWorkerWhoseChiefEndsInTheMidstOfAStepHasNotFailed) {
+TEST_F(ReplicatedTrainingTest, AWorkerWhoseChiefEndsDuringAStepHasNotFailed) {
   EndedInAStep replicas;
   TrainSpec spec = Training();
   spec.replicas = &replicas;
@@ -168,20 +168,20 @@ TEST_F(ReplicatedTrainingTest, NReplicasDoWhatOneDoesWithNTimesTheBatch) {
   for (const int size : {1, 2, 3}) ExpectNReplicasDoWhatOneDoes(size, PlainSpec(), 20);
 }
 
-TEST_F(ReplicatedTrainingTest, LargeOnesToo) {
-  // With so many units one's input comes so close to 0 after 10 to 20 steps that rounding decides
-  // whether a ReLU lets it pass; which one that is depends on the machine's instructions.
+TEST_F(ReplicatedTrainingTest, NReplicasWithLargeModelsDoWhatOneDoes) {
+  // After 10 to 20 steps the input of one of so many units is so close to 0 that rounding decides
+  // whether a ReLU passes it; which unit that is depends on the machine's instructions.
   constexpr int64_t kSteps = 5;
   ExpectNReplicasDoWhatOneDoes(2, LargeSpec(PlainSpec()), kSteps);
   // Synchronised BatchNorm uses the group in the middle of the backward pass.
   ExpectNReplicasDoWhatOneDoes(2, LargeSpec(SynchronizedSpec("")), kSteps);
 }
 
-TEST_F(ReplicatedTrainingTest, SynchronizedBatchNormIsOfTheWholeBatch) {
+TEST_F(ReplicatedTrainingTest, SynchronizedBatchNormUsesTheWholeBatch) {
   for (const int size : {2, 3}) ExpectNReplicasDoWhatOneDoes(size, SynchronizedSpec(""), 20);
 }
 
-TEST_F(ReplicatedTrainingTest, RunsRepeatByteForByte) {
+TEST_F(ReplicatedTrainingTest, RunsAreReproducibleByteForByte) {
   TrainTogether(3, Training(), "a");
   TrainTogether(3, Training(), "b");
   EXPECT_TRUE(Weights("a") == Weights("b"));
@@ -189,7 +189,7 @@ TEST_F(ReplicatedTrainingTest, RunsRepeatByteForByte) {
   EXPECT_FALSE(Weights("a") == Weights("c")) << "the ranks read the same rows";
 }
 
-TEST_F(ReplicatedTrainingTest, UnevenDataNeitherStopsNorHangsAnyone) {
+TEST_F(ReplicatedTrainingTest, UnevenDataNeitherStopsNorBlocksAReplica) {
   Write("odd.csv", Csv(101));
   TrainSpec spec = Training("odd.csv");
   spec.input.reader.batch_size = 10;
@@ -243,7 +243,7 @@ TEST_F(ReplicatedTrainingTest, ResumesFromACheckpointToTheSameBytes) {
   }
 }
 
-TEST_F(ReplicatedTrainingTest, AnotherNumberOfReplicasIsSaid) {
+TEST_F(ReplicatedTrainingTest, AnotherNumberOfReplicasIsAnError) {
   TrainSpec first = Training();
   first.max_steps = 3;
   TrainTogether(3, first, "model");
@@ -255,7 +255,7 @@ TEST_F(ReplicatedTrainingTest, AnotherNumberOfReplicasIsSaid) {
   EXPECT_THAT(ToStd(Train("model", Training()).status().message()), HasSubstr("3 replicas"));
 }
 
-TEST_F(ReplicatedTrainingTest, ABadRecordEndsAllWithItsName) {
+TEST_F(ReplicatedTrainingTest, ABadRecordEndsAllReplicasAndIsNamed) {
   std::string csv = Csv(60);
   csv += "60,not a number,red,1\n";
   Write("bad.csv", csv);
@@ -322,14 +322,14 @@ TEST_F(SurvivalTest, DeathsAtAnyMomentChangeNoByte) {
       kills += RunWithDeaths(seed, size, folder);
       EXPECT_TRUE(Weights(folder) == Weights(unbroken)) << "seed " << seed;
     }
-    EXPECT_GT(kills, 15) << "too little died";
+    EXPECT_GT(kills, 15) << "too few replicas were killed";
   }
 }
 
 class SurvivalOfTest : public SurvivalTest, public testing::WithParamInterface<std::string> {};
 
 // Replicas die in a collective of the step itself, and in sums while the backward pass continues.
-TEST_P(SurvivalOfTest, DeathsInTheMidstOfAStepChangeNoByte) {
+TEST_P(SurvivalOfTest, DeathsDuringAStepChangeNoByte) {
   TrainTogether(3, LongTraining(), "unbroken", GetParam());
   int kills = 0;
   const int seeds = kUnderSanitizer ? 2 : 8;
@@ -338,7 +338,7 @@ TEST_P(SurvivalOfTest, DeathsInTheMidstOfAStepChangeNoByte) {
     kills += RunWithDeaths(static_cast<uint64_t>(seed), 3, folder, GetParam());
     EXPECT_TRUE(Weights(folder) == Weights("unbroken")) << "seed " << seed;
   }
-  EXPECT_GT(kills, seeds / 2) << "too little died";
+  EXPECT_GT(kills, seeds / 2) << "too few replicas were killed";
 }
 
 INSTANTIATE_TEST_SUITE_P(Model, SurvivalOfTest,

@@ -1,4 +1,4 @@
-// What each replica sends for a step and for a join, against the cost model of docs/scale.md.
+// Compares what each replica sends for a step and for a join with the cost model of docs/scale.md.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -27,7 +27,7 @@ model: {type: dnn, dnn: {columns: [x], hidden_units: [)",
                   "train: {batch_size: 16, epochs: 100, seed: 5}\n");
   }
 
-  // What each rank sends in a training of so many steps.
+  // Returns what each rank sends in a training of so many steps.
   std::vector<Traffic> Measure(const std::string& yaml, int64_t steps) {
     TestCluster cluster(GetParam());
     TrainSpec spec = Training();
@@ -57,12 +57,12 @@ model: {type: dnn, dnn: {columns: [x], hidden_units: [)",
   int runs_ = 0;
 };
 
-// A wish, the sum of dense gradients, and the rows and positions, whose sizes go ahead of them.
-TEST_P(StepCostTest, AStepOfAFewGradientsSendsFourMessagesToEachOther) {
+// The messages are a proposal, the dense gradients, the sizes of the rows and positions, and these.
+TEST_P(StepCostTest, AStepOfASmallModelSendsFourMessagesToEachOtherReplica) {
   ExpectMessagesOfAStep(Spec(8), 4 * (n() - 1));
 }
 
-TEST_P(StepCostTest, AStepOfManyGradientsGoesAroundTheRing) {
+TEST_P(StepCostTest, AStepOfALargeModelGoesAroundTheRing) {
   ExpectMessagesOfAStep(Spec(10'000), 5 * (n() - 1));
 }
 
@@ -79,7 +79,7 @@ model: {type: dnn, dnn: {columns: [e], hidden_units: [8],
 train: {batch_size: 16, epochs: 100, seed: 5}
 )";
 
-TEST_P(StepCostTest, AStepWithATableSendsItsRowsToEachOther) {
+TEST_P(StepCostTest, AStepWithATableSendsItsRowsToEachOtherReplica) {
   constexpr int64_t kSteps = 4;
   // The dense layer, the output layer and two losses.
   constexpr size_t kDense = ((kTableCols + 1) * kTableUnits + kTableUnits + 1 + 2) * sizeof(float);
@@ -107,8 +107,8 @@ TEST_P(StepCostTest, AStepWithATableSendsItsRowsToEachOther) {
   }
 }
 
-// A model without a table sends the same, but for the rows.
-TEST_P(StepCostTest, BytesOfAStepAreThoseOfTheModel) {
+// A model without a table sends the same except for rows.
+TEST_P(StepCostTest, TheBytesOfAStepDependOnTheModel) {
   constexpr int64_t kSteps = 4;
   constexpr int kHidden = 8;
   constexpr size_t kDense = (2 * kHidden + kHidden + 1 + 2) * sizeof(float);
@@ -125,8 +125,8 @@ TEST_P(StepCostTest, BytesOfAStepAreThoseOfTheModel) {
   }
 }
 
-// The chief's state goes along a chain of all replicas, each of which passes it on once.
-TEST_P(StepCostTest, AJoinPassesTheStateOnOnce) {
+// The chief's state goes along a chain of all replicas, each of which forwards it once.
+TEST_P(StepCostTest, AJoinForwardsTheStateOnce) {
   constexpr int64_t kUnits = 30'000;
   // Kernel, bias, output kernel and its bias, each with an accumulator.
   const int64_t state = 2 * (3 * kUnits + 1) * static_cast<int64_t>(sizeof(float));
@@ -134,16 +134,16 @@ TEST_P(StepCostTest, AJoinPassesTheStateOnOnce) {
   for (size_t rank = 0; rank < few.size(); ++rank) {
     const int64_t steps = more[rank].bytes - few[rank].bytes;
     const int64_t joined = few[rank].bytes - steps;
-    const int64_t passed_on = rank + 1 < few.size() ? state : 0;
-    EXPECT_GE(joined, passed_on) << "rank " << rank;
-    EXPECT_LT(joined, passed_on + 20'000 + 200 * n()) << "rank " << rank;
+    const int64_t forwarded = rank + 1 < few.size() ? state : 0;
+    EXPECT_GE(joined, forwarded) << "rank " << rank;
+    EXPECT_LT(joined, forwarded + 20'000 + 200 * n()) << "rank " << rank;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Replicas, StepCostTest, testing::Values(2, 8, 32));
 
 // Each member gets the whole view, so that the host sends n times its n members.
-TEST(ViewCostTest, AViewHasLessThan200BytesAMember) {
+TEST(ViewCostTest, AViewHasLessThan200BytesPerMember) {
   membership::Message message;
   for (int i = 0; i < 1000; ++i) {
     message.view.emplace(message.view.value_or(membership::View{.generation = 1'000'001}));

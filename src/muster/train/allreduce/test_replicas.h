@@ -35,8 +35,8 @@ class TestCluster {
   // The replicas as the rank's next incarnation sees them.
   std::unique_ptr<Replicas> New(int rank);
 
-  // Has the effect of kill -9 on the replica: it sends nothing more. The roster dies with the
-  // chief, which hosts it.
+  // Acts like kill -9 on the replica: it sends nothing more. The roster dies with the chief, which
+  // hosts it.
   void Kill(int rank) {
     const std::lock_guard lock(mutex_);
     Member& member = members_[rank];
@@ -49,12 +49,12 @@ class TestCluster {
     if (rank == 0) {
       StartRosterAgain();
     } else {
-      Take(roster_->OnClosed(member.connection, "closed its connection", Now()));
+      Deliver(roster_->OnClosed(member.connection, "closed its connection", Now()));
     }
     changed_.notify_all();
   }
 
-  // What each rank has sent to the others in the first generation; to be read while no replica
+  // The traffic of each rank to the others in the first generation. Read it only while no replica
   // runs.
   const std::vector<net::transport::Traffic>& traffic() const { return traffic_.begin()->second; }
 
@@ -101,7 +101,7 @@ class TestCluster {
 
   double Now() { return now_ += 0.001; }  // so slow that no member's lease ends
 
-  void Take(const std::vector<membership::Roster::Outgoing>& outgoing) {
+  void Deliver(const std::vector<membership::Roster::Outgoing>& outgoing) {
     for (const auto& each : outgoing) {
       for (auto& [rank, member] : members_) {
         if (member.connection != each.to) continue;
@@ -202,7 +202,7 @@ class TestCluster::Handle : public Replicas {
     std::unique_lock lock(cluster_.mutex_);
     Member& member = cluster_.members_[rank_];
     if (is_chief()) {
-      cluster_.Take(
+      cluster_.Deliver(
           cluster_.roster_->OnMessage(member.connection, {.leave = true}, cluster_.Now()));
       cluster_.changed_.notify_all();
     }
@@ -218,7 +218,8 @@ class TestCluster::Handle : public Replicas {
                                               .step = state.step,
                                               .state_generation = state.generation},
                                    .last_generation = member.last_generation};
-    cluster_.Take(cluster_.roster_->OnMessage(member.connection, {.join = join}, cluster_.Now()));
+    cluster_.Deliver(
+        cluster_.roster_->OnMessage(member.connection, {.join = join}, cluster_.Now()));
     cluster_.changed_.notify_all();
   }
 

@@ -13,7 +13,7 @@ using net::transport::Acceptor;
 using net::transport::AcceptorOptions;
 using net::transport::Peer;
 
-// At the end, for telling the members that are still connected.
+// The longest time to tell the connected members that training is over.
 constexpr double kGoodbyeSeconds = 5;
 
 class MembershipHost : public EvaluatorHost {
@@ -50,7 +50,7 @@ class MembershipHost : public EvaluatorHost {
  private:
   const EvaluatorHostSpec spec_;
   std::unique_ptr<membership::Host> host_;
-  std::unique_ptr<Acceptor> acceptor_;  // calls host_: must end before it
+  std::unique_ptr<Acceptor> acceptor_;  // calls host_: must end before host_
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// EvaluatorHost: connects the evaluator of a training by parameter servers to the training. It is a
-// membership (membership/host.h) of the chief and the evaluator alone, hosted by the chief on its
-// own address, as in a training by all-reduce, where all tasks are members.
+// EvaluatorHost: connects the evaluator to a training by parameter servers. The chief hosts a
+// membership (membership/host.h) of the evaluator and itself on its own address. (In a training by
+// all-reduce all tasks are members of one.)
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ class EvaluatorHost {
   virtual ~EvaluatorHost() = default;
   // Call when the last checkpoint is written. Returns when the evaluator has evaluated it and has
   // left, when stopped, or, with a warning, when the evaluator was away for rendezvous_seconds.
-  // CANCELLED: this task was told to end before that.
+  // CANCELLED: this task was told to end before the evaluator was done.
   virtual absl::Status Leave() = 0;
 };
 

@@ -12,7 +12,8 @@ namespace muster::train {
 
 struct FinishedJob {
   std::string job = {};
-  // What was the same in all tasks (base/agreement.h), and what else decides when training ends.
+  // The settings that were the same in all tasks (base/agreement.h), and the rules that decide when
+  // training ends.
   std::string agreement = {};
 };
 
@@ -21,7 +22,7 @@ absl::Status WriteFinishedJob(io::FileSystem& files, const std::string& model_di
                               const FinishedJob& finished);
 
 // Whether `job` has ended in this folder and the newest checkpoint is still the one it ended with.
-// A record that cannot be read counts as absent.
+// A record that cannot be parsed counts as absent.
 bool HasFinished(io::FileSystem& files, const std::string& model_dir, const FinishedJob& job);
 
 }  // namespace muster::train

@@ -16,7 +16,7 @@ class FinishedJobTest : public TrainingTest {
   const FinishedJob job_ = {.job = "clicks", .agreement = "epochs=3; data=4 files"};
 };
 
-TEST_F(FinishedJobTest, IsKnownByJobAndAgreement) {
+TEST_F(FinishedJobTest, IsIdentifiedByJobAndAgreement) {
   EXPECT_TRUE(Has(job_));
   EXPECT_TRUE(Has({.job = "clicks", .agreement = "epochs=3; data=?"})) << "a parameter server";
   EXPECT_FALSE(Has({.job = "views", .agreement = job_.agreement}));
@@ -25,14 +25,14 @@ TEST_F(FinishedJobTest, IsKnownByJobAndAgreement) {
   EXPECT_TRUE(absl::IsNotFound(WriteFinishedJob(*files_, "other", job_)));
 }
 
-TEST_F(FinishedJobTest, IsNoMoreWhenSomebodyHasTrainedOn) {
+TEST_F(FinishedJobTest, IsInvalidAfterFurtherTraining) {
   TrainSpec more = Training();
   more.input.reader.epochs = 4;
   ASSERT_TRUE(Train("m", more).ok());
   EXPECT_FALSE(Has(job_));
 }
 
-TEST_F(FinishedJobTest, WhatCannotBeReadIsNone) {
+TEST_F(FinishedJobTest, AnUnreadableRecordCountsAsAbsent) {
   for (const char* const text : {"", "{}", "[1]", R"({"version": 2, "job": "clicks"})"}) {
     Write("m/muster.finished", text);
     EXPECT_FALSE(Has(job_)) << text;

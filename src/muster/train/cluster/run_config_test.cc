@@ -35,15 +35,15 @@ TEST(RunConfigTest, HasTheEstimatorsDefaults) {
   EXPECT_EQ(config.num_ps_replicas, 0);
 }
 
-TEST(RunConfigTest, SecondsAreTheDefaultOnlyWhereStepsAreNotGiven) {
+TEST(RunConfigTest, SecondsAreTheDefaultOnlyIfStepsAreNotGiven) {
   RunConfig config = GoodConfig();
   config.save_checkpoints_steps = 10;
   EXPECT_EQ(config.checkpoint_steps(), 10);
   EXPECT_EQ(config.checkpoint_secs(), 0);
 }
 
-// Every refusal of RunConfig has its own message. The type of a seed already ensures that it is an
-// integer.
+// Every error of RunConfig has its own message. (A seed need not be checked: its type is an
+// integer.)
 TEST(RunConfigTest, EachErrorHasItsMessage) {
   const struct {
     std::function<void(RunConfig*)> break_it;
@@ -85,7 +85,7 @@ absl::StatusOr<RunConfig> FromTfConfig(const std::string& json) {
   return config;
 }
 
-TEST(TfConfigTest, TellsATaskWhoItIs) {
+TEST(TfConfigTest, GivesATaskItsPlace) {
   const auto config =
       FromTfConfig(StrCat("{", kCluster, R"(, "task": {"type": "worker", "index": 1}})"));
   ASSERT_TRUE(config.ok()) << config.status();
@@ -112,7 +112,7 @@ TEST(TfConfigTest, GlobalIdsAreChiefFirstThenByNamePsLast) {
   }
 }
 
-TEST(TfConfigTest, TheEvaluatorStandsOutside) {
+TEST(TfConfigTest, TheEvaluatorIsOutsideTheCluster) {
   const auto config = FromTfConfig(StrCat(
       "{", kCluster,
       R"(, "task": {"type": "evaluator", "index": 7}, "eval_session_master": "grpc://e:1"})"));
@@ -141,7 +141,7 @@ TEST(TfConfigTest, AClusterOfOneNeedsNoMaster) {
   EXPECT_EQ(given->cluster.at("worker"), (std::vector<std::string>{"", "w1:1"}));
 }
 
-TEST(TfConfigTest, NoClusterIsOneProcess) {
+TEST(TfConfigTest, WithoutAClusterThereIsOneProcess) {
   for (const char* json : {"", "{}", R"({"cluster": {}})", R"({"task": {"type": "worker"}})",
                            R"({"task": {"index": 0}, "cluster": null})"}) {
     const auto config = FromTfConfig(json);
@@ -153,7 +153,7 @@ TEST(TfConfigTest, NoClusterIsOneProcess) {
   }
 }
 
-TEST(TfConfigTest, GivesTheModelDirOrAgreesWithIt) {
+TEST(TfConfigTest, GivesTheModelDirUnlessAnotherIsSet) {
   const auto config = FromTfConfig(R"({"model_dir": "there"})");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->model_dir, "there");
@@ -162,7 +162,7 @@ TEST(TfConfigTest, GivesTheModelDirOrAgreesWithIt) {
   EXPECT_TRUE(ApplyTfConfig(R"({"model_dir": "there"})", &same).ok());
 }
 
-// Every refusal of TF_CONFIG has its own message.
+// Every error of TF_CONFIG has its own message.
 TEST(TfConfigTest, EachErrorHasItsMessage) {
   const std::string task = R"("task": {"type": "worker", "index": 0})";
   const struct {

@@ -1,5 +1,5 @@
-// TaskContext: who a task of a training is, what it has in common with the other tasks, and how it
-// talks to them and waits for them. The same for all-reduce and for parameter servers.
+// TaskContext: identifies a task of a training, and says how it communicates with the other tasks
+// and waits for them. All-reduce and parameter servers both use it.
 #pragma once
 
 #include <atomic>
@@ -21,10 +21,10 @@ struct TaskContext {
   std::string job = {};
   job::TaskId self = {};
   int64_t incarnation = 0;     // each start of a task has a greater one than the starts before
-  std::string agreement = {};  // what must be the same in all tasks (base/agreement.h)
+  std::string agreement = {};  // the settings that must be the same in all tasks (base/agreement.h)
   net::transport::Protection protection = {};
   double lease_seconds = 10;        // a task that is silent for longer is lost
-  double rendezvous_seconds = 300;  // to wait for a task that others need; infinity: no limit
+  double rendezvous_seconds = 300;  // longest wait for a task that others need; infinity: no limit
   int stall_seconds = 0;            // of connections (net/transport/link_watch.h)
   const std::atomic<bool>* stop = nullptr;  // true ends waits for others; null: nothing does
   // If true as well as `stop`: only this task must end; the others continue or wait for its
@@ -39,12 +39,12 @@ struct TaskContext {
   }
 };
 
-// How the task introduces itself to another one.
+// The identity with which the task introduces itself to other tasks.
 net::transport::Identity GetIdentity(const TaskContext& context, int64_t generation = 0);
 
-// The options of an acceptor of this task: it admits peers that ask for a service for which
-// `offers` is true, and notes those that it refuses. The caller adds on_peer. `context` must
-// outlive the acceptor.
+// The options of an acceptor of this task, which admits peers that ask for a service for which
+// `offers` returns true, and notes the peers that it refuses. The caller adds on_peer. `context`
+// must outlive the acceptor.
 net::transport::AcceptorOptions MakeAcceptorOptions(
     const TaskContext& context, const net::Token& key,
     std::function<bool(std::string_view service)> offers);

@@ -1,5 +1,5 @@
-// The place in a cluster that TF_CONFIG gives a training (job/tf_config_contents.h), by the rules
-// of tensorflow_estimator/python/estimator/run_config.py.
+// Fills a RunConfig with the place in a cluster that TF_CONFIG gives (job/tf_config_contents.h), by
+// the rules of tensorflow_estimator/python/estimator/run_config.py.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// Parses any bytes as TF_CONFIG: they are refused and nothing changes, or the task that they name
-// is inside the cluster that they name. What is parsed is printed and parsed again.
+// Parses any bytes as TF_CONFIG: either they are refused and change nothing, or their task is
+// inside their cluster. Accepted contents are printed and parsed again.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

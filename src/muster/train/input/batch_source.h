@@ -23,12 +23,13 @@ struct InputBatch {
   // One key per row if keys were requested: the model's key or, if the model has none, the record's
   // number in the data, counted from 0. Otherwise empty.
   std::vector<std::string> keys;
-  // One number per row if InputSpec::group names a field: rows of one value have the same.
+  // One number per row if InputSpec::group names a field: rows with equal values have equal
+  // numbers.
   std::vector<uint64_t> groups = {};
   data::Position position = {};  // after this batch, if the source has positions
   int64_t epoch = 0;             // counted from 0
   int shard = 0;  // of the data, if this replica reads several (train/input/shards.h)
-  // Records dropped since the previous batch, as the rest of an epoch.
+  // Records dropped since the previous batch, because they did not fill a batch of an epoch.
   int dropped = 0;
   // Records left out since the previous batch because they are bad.
   std::vector<data::BadRecord> bad = {};
@@ -42,18 +43,17 @@ class BatchSource {
   virtual ~BatchSource() = default;
   // The next batch, valid until the next call; nullptr at the end.
   virtual absl::StatusOr<const InputBatch*> Next() = 0;
-  // Batches of the whole data in all epochs, also those before `start`; 0: unknown, or endless.
+  // The batches of the whole data in all epochs, also those before `start`; 0: unknown, or endless.
   virtual int64_t steps() const { return 0; }
-  virtual int64_t epochs() const { return 0; }  // of the data; 0: unknown, or endless
-  virtual int64_t first_step() const {
-    return 0;
-  }  // how many of steps() precede `start`, in shards
+  virtual int64_t epochs() const { return 0; }  // 0: unknown, or endless
+  // How many of steps() precede `start`, in shards.
+  virtual int64_t first_step() const { return 0; }
   // After the end: records dropped since the last batch (InputBatch::dropped).
   virtual int dropped_at_end() const { return 0; }
   // After the end: bad records left out since the last batch (InputBatch::bad).
   virtual std::span<const data::BadRecord> bad_at_end() const { return {}; }
-  // Bad records left out up to the last batch, or to the end: those of the newest epoch, which are
-  // the same in each epoch, and those that could not even be read.
+  // The number of bad records left out up to the last batch, or to the end: those of the newest
+  // epoch (they are the same in each epoch), and records that could not be read.
   virtual uint64_t bad_records() const { return 0; }
   // Whether InputBatch::position can be given as `start`; checkpoints then contain it.
   virtual bool has_positions() const { return false; }
@@ -67,15 +67,15 @@ class BatchSource {
 using InputFn = std::function<absl::StatusOr<std::unique_ptr<BatchSource>>(
     io::FileSystem& files, const model::Model& model, const data::Position* start)>;
 
-// An input of a user's rows, which go through the model's feature columns. `open` is called with
-// the fields that the model reads (including the label if `with_labels`) and returns a function
-// that fills *rows, which is empty before each call, with the next batch; it returns false at the
-// end.
+// Makes an input of a user's rows, which go through the model's feature columns. `open` is called
+// with the fields that the model reads (including the label if `with_labels`) and returns a
+// function that fills *rows, which is empty before each call, with the next batch; it returns false
+// at the end.
 using NextRows = std::function<absl::StatusOr<bool>(formats::Columns* rows)>;
 using OpenRows = std::function<absl::StatusOr<NextRows>(const formats::Schema& schema)>;
 InputFn RowsInput(OpenRows open, bool with_labels = true);
 
-// An input of a user's batches in the engine's form: all of them in order, `epochs` times (0:
+// Makes an input of a user's batches in the engine's form: all of them in order, `epochs` times (0:
 // indefinitely).
 InputFn BatchesInput(std::vector<features::FeatureBatch> batches, int64_t epochs = 1);
 

@@ -9,7 +9,7 @@ using testing::HasSubstr;
 
 class BatchSourceTest : public TrainingTest {
  protected:
-  // Gives the rows of Csv(rows), `batch` at a time, for whatever fields are requested.
+  // Gives the rows of Csv(rows), `batch` at a time, with the requested fields.
   OpenRows GetRows(int rows, int batch) {
     return [this, rows, batch](const formats::Schema& schema) -> absl::StatusOr<NextRows> {
       const auto lines = std::make_shared<std::vector<std::string>>();
@@ -49,7 +49,7 @@ class BatchSourceTest : public TrainingTest {
   std::vector<size_t> opened_;
 };
 
-TEST_F(BatchSourceTest, RowsOfAUserTrainAsTheSameRowsInAFile) {
+TEST_F(BatchSourceTest, RowsInMemoryTrainLikeTheSameRowsInAFile) {
   TrainSpec from_file = Training();
   from_file.input.reader.shuffle = false;
   from_file.input.reader.epochs = 1;
@@ -64,7 +64,7 @@ TEST_F(BatchSourceTest, RowsOfAUserTrainAsTheSameRowsInAFile) {
   EXPECT_THAT(opened_, testing::ElementsAre(3));  // x, color, y, without id
 }
 
-TEST_F(BatchSourceTest, EachTrainingOpensTheInputAnew) {
+TEST_F(BatchSourceTest, EachTrainingOpensTheInputAgain) {
   TrainSpec spec;
   spec.input_fn = RowsInput(GetRows(32, 16));
   EXPECT_EQ(Train("model", spec)->step, 2);

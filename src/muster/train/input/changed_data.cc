@@ -25,8 +25,8 @@ absl::StatusOr<std::string> MakeChangedDataWarning(io::FileSystem& files,
   if (first.empty()) return "";
   return StrCat(first, more > 0 ? StrCat(" and ", more, " more files of the data") : "",
                 " changed after ", checkpoint,
-                " was saved; training continues at the same place of ",
-                "the data as it is now, --fresh-data begins it anew");
+                " was saved; training continues at the same position in ",
+                "the changed data; give --fresh-data to begin at its start");
 }
 
 }  // namespace muster::train

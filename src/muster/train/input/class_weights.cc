@@ -31,7 +31,7 @@ absl::Status CheckExported(const KerasExport& model) {
                          !std::ranges::count(model.labels[0].shape, features::kAnySize);
   if (!one_class) {
     return absl::InvalidArgumentError(
-        "the model has not one label that is a class: class weights have no meaning for it");
+        "class weights need a model with a single label that is a class");
   }
   const bool sound = !model.sample_weight || model.sample_weight->type == formats::DataType::kFloat;
   if (StepTakesWeights(model) && sound) return absl::OkStatus();
@@ -40,7 +40,7 @@ absl::Status CheckExported(const KerasExport& model) {
       "version or with sample_weight='weight' and that column in the data");
 }
 
-// How many classes the head's labels name; 0: they are no classes.
+// The number of classes that the head's labels have; 0: the labels are not classes.
 int CountClasses(const engine::HeadSpec& head) {
   if (head.kind == "binary") return 2;
   return head.kind == "multi_class" ? head.classes : 0;
@@ -52,11 +52,11 @@ absl::StatusOr<int64_t> ParseClass(const std::string& text, const model::ModelSp
     const auto found = std::ranges::find(words, text);
     if (found != words.end()) return found - words.begin();
     return absl::InvalidArgumentError(
-        StrCat("'", text, "' is none of the label's classes, such as '", words[0], "'"));
+        StrCat("'", text, "' is not one of the label's classes, such as '", words[0], "'"));
   }
   int64_t number = 0;
   if (!absl::SimpleAtoi(text, &number) || number < 0) {
-    return absl::InvalidArgumentError(StrCat("'", text, "' is no number of a class"));
+    return absl::InvalidArgumentError(StrCat("'", text, "' is not the number of a class"));
   }
   if (!model.exported && number >= CountClasses(model.head)) {
     return absl::InvalidArgumentError(
@@ -112,7 +112,7 @@ absl::StatusOr<ClassWeights> ParseClassWeights(const std::string& text,
   if (model.exported) MUSTER_RETURN_IF_ERROR(CheckExported(*model.exported));
   if (!model.exported && CountClasses(model.head) == 0) {
     return absl::InvalidArgumentError(
-        StrCat("the model's head is ", model.head.kind, ", whose labels are no classes"));
+        StrCat("the model's head is ", model.head.kind, ", whose labels are not classes"));
   }
   ClassWeights weights;
   const std::vector<std::string> parts = absl::StrSplit(text, ',');

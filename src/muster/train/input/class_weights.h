@@ -14,15 +14,15 @@ namespace muster::train {
 
 using ClassWeights = std::map<int64_t, float>;  // by the class's number
 
-// "0=1,1=4". If the label of `model` has words, a class is one of them. INVALID_ARGUMENT also for a
-// model whose label names no class, a class that the model does not have, and an exported model
-// whose step takes no weights.
+// Parses "0=1,1=4". If the label of `model` has words, classes are given by them. INVALID_ARGUMENT
+// also for a model whose label is not a class, a class that the model does not have, and an
+// exported model whose step takes no weights.
 absl::StatusOr<ClassWeights> ParseClassWeights(const std::string& text,
                                                const model::ModelSpec& model);
 
-// Multiplies the weights of a batch with labels. `weights` are of ParseClassWeights for the same
-// model. An exported model's class is its label rounded, or the place of the largest of several
-// numbers.
+// Multiplies the weights of a batch with labels. `weights` must come from ParseClassWeights for
+// the same model. The class of a row of an exported model is its rounded label, or the index of the
+// largest of several numbers.
 void ApplyClassWeights(const model::ModelSpec& model, const ClassWeights& weights,
                        features::FeatureBatch* batch);
 

@@ -48,30 +48,31 @@ features::RawColumn Column(const std::vector<float>& values, std::vector<int64_t
   return column;
 }
 
-TEST_F(ClassWeightsTest, AreByNumberOrByTheWordsOfTheLabel) {
+TEST_F(ClassWeightsTest, ClassesAreGivenByNumberOrByWord) {
   const model::ModelSpec numbers = Parse();
   EXPECT_THAT(*ParseClassWeights("0=0.5,1=4", numbers), ElementsAre(Pair(0, 0.5), Pair(1, 4)));
   EXPECT_THAT(Refusal("2=1", numbers), HasSubstr("there is no class 2: the model has 2"));
-  EXPECT_THAT(Refusal("yes=1", numbers), HasSubstr("'yes' is no number of a class"));
+  EXPECT_THAT(Refusal("yes=1", numbers), HasSubstr("'yes' is not the number of a class"));
   EXPECT_THAT(Refusal("1", numbers), HasSubstr("'1' is not CLASS=WEIGHT"));
   EXPECT_THAT(Refusal("1=-1", numbers), HasSubstr("'1=-1' is not CLASS=WEIGHT"));
   EXPECT_THAT(Refusal("1=1,1=2", numbers), HasSubstr("class '1' has two weights"));
   model::ModelSpec words = Parse();
   words.features.label.words = {"no", "a=b"};
   EXPECT_THAT(*ParseClassWeights("a=b=4", words), ElementsAre(Pair(1, 4)));
-  EXPECT_THAT(Refusal("1=4", words), HasSubstr("'1' is none of the label's classes, such as 'no'"));
+  EXPECT_THAT(Refusal("1=4", words),
+              HasSubstr("'1' is not one of the label's classes, such as 'no'"));
 }
 
-TEST_F(ClassWeightsTest, ALabelThatIsNoClassHasNone) {
+TEST_F(ClassWeightsTest, ALabelThatIsNotAClassIsRefused) {
   model::ModelSpec regression = Parse();
   regression.head = {.kind = "regression"};
-  EXPECT_THAT(Refusal("0=1", regression), HasSubstr("head is regression, whose labels are no"));
+  EXPECT_THAT(Refusal("0=1", regression), HasSubstr("head is regression, whose labels are not"));
   EXPECT_THAT(Refusal("0=1", Exported({}, false)), HasSubstr("takes no weights of rows"));
-  EXPECT_THAT(Refusal("0=1", Exported({3, 4}, true)), HasSubstr("not one label that is a class"));
+  EXPECT_THAT(Refusal("0=1", Exported({3, 4}, true)), HasSubstr("a single label that is a class"));
   EXPECT_TRUE(ParseClassWeights("7=1", Exported({}, true)).ok());
 }
 
-TEST_F(ClassWeightsTest, MultiplyTheWeightsOfRows) {
+TEST_F(ClassWeightsTest, WeightsOfRowsAreMultiplied) {
   features::FeatureBatch batch;
   batch.rows = 3;
   batch.labels = {1, 0, 1};
@@ -81,7 +82,7 @@ TEST_F(ClassWeightsTest, MultiplyTheWeightsOfRows) {
   EXPECT_THAT(batch.weights, ElementsAre(16, 1, 16));
 }
 
-TEST_F(ClassWeightsTest, AnExportedModelsClassIsANumberOrTheLargest) {
+TEST_F(ClassWeightsTest, AnExportedModelsClassIsTheLabelOrTheLargest) {
   features::FeatureBatch batch;
   batch.rows = 2;
   batch.raw = {Column({0, 0}), Column({2, 0})};

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kUnevenTimes = 1.5;
 
-std::string NameOfReplica(int64_t rank) {
+std::string GetReplicaName(int64_t rank) {
   return rank == 0 ? "chief-0" : StrCat("worker-", rank - 1);
 }
 
@@ -22,7 +22,7 @@ struct Words {
   const char* extents;
 };
 
-Words WordsFor(const std::vector<data::SourceItem>& items) {
+Words GetWords(const std::vector<data::SourceItem>& items) {
   if (!items.empty() && items.front().kind == data::SourceItem::Kind::kPartition) {
     return {"partition", "partitions", "offsets", "ranges"};
   }
@@ -42,7 +42,7 @@ std::string DescribeDataFiles(const std::vector<data::SourceItem>& items) {
     }
     checksum = ExtendCrc32c(checksum, facts);
   }
-  const Words words = WordsFor(items);
+  const Words words = GetWords(items);
   return absl::StrFormat("%d %s of %d %s, names and %s %08x", items.size(),
                          items.size() == 1 ? words.item : words.items, size, words.units,
                          words.extents, checksum);
@@ -59,13 +59,12 @@ std::string DescribeUnevenShares(const std::vector<data::SourceItem>& items, int
   }
   const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
   if (static_cast<double>(*most) < kUnevenTimes * static_cast<double>(*least)) return "";
-  const Words words = WordsFor(items);
-  return StrCat("warning: ", items.size(), " ", words.items, " are dealt whole to ", replicas,
-                " replicas: ", NameOfReplica(most - sizes.begin()), " has ", *most, " ",
-                words.units, ", ", NameOfReplica(least - sizes.begin()), " ", *least,
-                ", and has nothing to do from when its data has ended until that of all has; cut "
-                "the data into ",
-                words.items, " of equal size, as many for each replica");
+  const Words words = GetWords(items);
+  return StrCat("warning: ", items.size(), " ", words.items, " are assigned whole to ", replicas,
+                " replicas: ", GetReplicaName(most - sizes.begin()), " has ", *most, " ",
+                words.units, ", ", GetReplicaName(least - sizes.begin()), " ", *least,
+                ", and will wait when its data has ended; divide the data into ", words.items,
+                " of equal size, the same number for each replica");
 }
 
 }  // namespace muster::train

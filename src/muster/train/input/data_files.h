@@ -1,5 +1,5 @@
-// The files (or partitions) of a training's data, which all of its tasks must see alike, and how
-// evenly they are divided among replicas.
+// Describes the files (or partitions) of a training's data, which must be the same in all tasks,
+// and how evenly they are divided among replicas.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace muster::train {
 std::string DescribeDataFiles(const std::vector<data::SourceItem>& items);
 
 // A warning for people if whole files are divided into `shards` (0: one shard per replica) among
-// `replicas` and one replica has at least 1.5 times the bytes of another: it says which replica
-// waits for which, and what to do. Otherwise "".
+// `replicas` and one replica has at least 1.5 times the bytes of another: the warning names both
+// and says what to do. Otherwise "".
 std::string DescribeUnevenShares(const std::vector<data::SourceItem>& items, int replicas,
                                  int shards);
 

@@ -18,7 +18,7 @@ std::vector<data::SourceItem> GetFiles(const std::vector<uint64_t>& sizes) {
   return items;
 }
 
-TEST(DataFilesTest, AreKnownByNameAndSizeWhereverTheyLie) {
+TEST(DataFilesTest, FilesAreIdentifiedByNameAndSizeInAnyFolder) {
   const auto files = io::NewMemoryFileSystem();
   ASSERT_TRUE(files->MakeFolders("a").ok() && files->MakeFolders("b").ok());
   for (const char* const path : {"a/p0", "a/p1", "b/p0", "b/p1"}) {
@@ -37,22 +37,22 @@ TEST(DataFilesTest, AreKnownByNameAndSizeWhereverTheyLie) {
   EXPECT_TRUE(absl::IsNotFound(data::ListSources(*files, {.patterns = {"c/*"}}).status()));
 }
 
-TEST(DataFilesTest, FilesThatDoNotComeOutEvenAreSaidToBeTheCause) {
+TEST(DataFilesTest, UnevenFilesAreReported) {
   const std::vector<data::SourceItem> four = GetFiles({100, 100, 100, 100});
   EXPECT_THAT(DescribeUnevenShares(four, 3, 0),
               AllOf(HasSubstr("4 files"), HasSubstr("3 replicas"),
                     HasSubstr("chief-0 has 200 bytes, worker-0 100")));
   EXPECT_EQ(DescribeUnevenShares(four, 2, 0), "");
-  EXPECT_EQ(DescribeUnevenShares(four, 5, 0), "") << "dealt by records";
+  EXPECT_EQ(DescribeUnevenShares(four, 5, 0), "") << "records are divided";
   EXPECT_EQ(DescribeUnevenShares(four, 1, 0), "");
   EXPECT_EQ(DescribeUnevenShares(GetFiles({100, 110}), 2, 0), "");
   EXPECT_THAT(DescribeUnevenShares(GetFiles({100, 900}), 2, 0),
               HasSubstr("worker-0 has 900 bytes, chief-0 100"));
   EXPECT_THAT(DescribeUnevenShares(four, 3, 4), HasSubstr("chief-0 has 200"));
-  EXPECT_EQ(DescribeUnevenShares(four, 3, 12), "") << "shards of records";
+  EXPECT_EQ(DescribeUnevenShares(four, 3, 12), "") << "records are divided into shards";
 }
 
-TEST(DataFilesTest, PartitionsAreKnownByRangeAndIdentity) {
+TEST(DataFilesTest, PartitionsAreIdentifiedByRangeAndIdentity) {
   const auto log = std::make_shared<data::MemoryLog>();
   log->Append("clicks/0", "a");
   log->Skip("clicks/0", 4);

@@ -18,8 +18,8 @@ namespace {
 constexpr int kRowsPerGroup = 2048;
 constexpr size_t kGroupsAhead = 2;
 
-// The format of `spec` for the model's data: its inputs name the cells of rows without names, and a
-// row that needs no label may be without label and weight.
+// Returns the format of `spec`, completed for the model: the inputs name the cells of rows without
+// names, and a row that needs no label may have neither label nor weight.
 data::SourceSpec SourceFor(const model::ModelSpec& model, const InputSpec& spec) {
   data::SourceSpec source = spec.source;
   source.format = formats::NameColumns(source.format, model.features.schema);
@@ -27,8 +27,8 @@ data::SourceSpec SourceFor(const model::ModelSpec& model, const InputSpec& spec)
   return source;
 }
 
-// Columns whose scale does not matter: they are read only by parts with input_batch_norm, or only
-// for the probability of an item, of which the differences of the logarithms count.
+// Returns the columns whose scale does not matter: only parts with input_batch_norm read them, or
+// the head reads them as an item's probability, of which the differences of logarithms count.
 std::vector<std::string> ColumnsOfAnyScale(const model::ModelSpec& model) {
   std::vector<std::string> columns = {model.head.sampling_probability};
   std::set<std::string> scaled;
@@ -85,7 +85,7 @@ class Input::Producer {
       if (!more) break;
       rows += group->batches[group->count++].features.rows;
     }
-    // The last group has no batches: it only reports what was left out after the last batch.
+    // The last group has no batches: it only reports records left out after the last batch.
     if (coverage_) group->warnings = coverage_->ConsumeWarnings(/*ended=*/!more);
     if (scale_) AddScaleWarnings(/*ended=*/!more, &group->warnings);
     if (group->count == 0) {
@@ -97,8 +97,8 @@ class Input::Producer {
            !group->bad_at_end.empty();
   }
 
-  // Takes the bad records of the producer's sources and readers, on their thread. What they leave
-  // out before the first batch is read belongs to that batch.
+  // Receives the bad records of the producer's sources and readers, on their thread. Records that
+  // are left out before the first batch belong to that batch.
   data::TakeBadRecord BadRecords() {
     return [this](data::BadRecord record) { bad_.push_back(std::move(record)); };
   }
@@ -107,7 +107,7 @@ class Input::Producer {
   struct Feed {
     std::unique_ptr<data::BatchReader> reader;
     int shard = 0;
-    std::pair<int64_t, uint64_t> at = {0, 0};  // epoch, and records taken in it
+    std::pair<int64_t, uint64_t> at = {0, 0};  // the epoch, and the records read in it
     bool ended = false;
     uint64_t dropped = 0;   // records that batches have reported
     uint64_t bad_rows = 0;  // of the newest epoch
@@ -130,7 +130,7 @@ class Input::Producer {
     }
   }
 
-  // Scaled inputs need learning rates that are not too small for them.
+  // Each warning also names learning rates that would be too small for scaled inputs.
   void AddScaleWarnings(bool ended, std::vector<std::string>* warnings) {
     for (std::string& warning : scale_->ConsumeWarnings(ended)) {
       for (const std::string& line : slow_parts_) warning += StrCat("; ", line);
@@ -190,8 +190,8 @@ class Input::Producer {
     return rows;
   }
 
-  // Leaves out rows that do not fit and takes the next ones in their place, as long as
-  // max_bad_records allows it. Returns false if no row is left for a batch.
+  // Leaves out rows that do not fit, and replaces them by the next ones, as long as max_bad_records
+  // allows it. Returns false if no row is left for a batch.
   absl::StatusOr<bool> Transform(data::BatchReader& reader, features::FeatureBatch* batch) {
     while (true) {
       int bad_row = -1;
@@ -269,14 +269,14 @@ class Input::Producer {
   const int group_;
   std::optional<features::CoverageWatch> coverage_;
   std::optional<features::ScaleWatch> scale_;
-  std::vector<std::string> slow_parts_;  // what the warnings of scale_ advise besides
+  std::vector<std::string> slow_parts_;  // further advice for the warnings of scale_
   formats::Columns columns_;
   std::vector<Feed> feeds_;
   std::vector<data::BadRecord> bad_;  // records that no batch has reported yet
 };
 
 Input::Input(const data::ReaderSpec& reader_spec) : reader_spec_(reader_spec) {}
-// Does not wait until the producer has read the rest of a group.
+// Stops the producer first, so that it does not read the rest of a group.
 Input::~Input() {
   if (producer_ != nullptr) producer_->Stop();
 }

@@ -1,7 +1,7 @@
 // Input: turns files into feature batches, read ahead on a separate thread: source -> shuffle ->
 // decode -> feature columns. Every batch carries the position after it. A stream of batches
-// (data/batch_stream_reader.h) can take the place of files: its writer then decides batch size,
-// order and end, and each Open reads the stream from its start.
+// (data/batch_stream_reader.h) can replace files: its writer then decides batch size, order and
+// end, and each Open reads the stream from its start.
 #pragma once
 
 #include <cstdint>

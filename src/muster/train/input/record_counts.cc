@@ -35,7 +35,7 @@ absl::StatusOr<RecordCounts> ParseRecordCounts(std::string_view text) {
                      ConsumeNamed(" dropped=", &rest, &counts.dropped) &&
                      ConsumeNamed(" repeated=", &rest, &counts.repeated) && rest.empty();
   if (sound) return counts;
-  return absl::DataLossError(StrCat("'", text, "' are no counts of records"));
+  return absl::DataLossError(StrCat("'", text, "' is not a count of records"));
 }
 
 }  // namespace muster::train

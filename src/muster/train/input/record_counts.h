@@ -1,6 +1,6 @@
-// RecordCounts: what became of the records of a training since its first step. The counts belong to
-// the training's state: a task that takes the state over, from another replica or a checkpoint,
-// takes the counts over too.
+// RecordCounts: counts of the records of a training since its first step. The counts belong to the
+// training's state: a task that gets the state from another replica or a checkpoint gets the counts
+// too.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 namespace muster::train {
 namespace {
 
-TEST(RecordCountsTest, PrintsBackToWhatItWasParsedFrom) {
+TEST(RecordCountsTest, PrintsBackToTheParsedText) {
   const RecordCounts counts = {.trained = 3000, .dropped = 24, .repeated = 1};
   EXPECT_EQ(Print(counts), "trained=3000 dropped=24 repeated=1");
   EXPECT_EQ(ParseRecordCounts(Print(counts)).value(), counts);

@@ -14,7 +14,7 @@ absl::StatusOr<std::unique_ptr<RejectWriter>> RejectWriter::Create(io::FileSyste
                                                                    const std::string& path) {
   std::unique_ptr<RejectWriter> writer(new RejectWriter(files, path));
   auto file = files.OpenForWrite(writer->temporary_);
-  if (!file.ok()) return Annotate(file.status(), "keeping bad records");
+  if (!file.ok()) return Annotate(file.status(), "writing bad records");
   writer->file_ = *std::move(file);
   return writer;
 }
@@ -29,7 +29,7 @@ RejectWriter::~RejectWriter() {
 }
 
 absl::Status RejectWriter::Add(const data::BadRecord& record) {
-  // A source's reason begins with the place.
+  // A source's reason begins with the place of the record.
   std::string_view why = ToStd(record.why.message());
   if (const std::string place = record.where + ": "; why.starts_with(place)) {
     why.remove_prefix(place.size());

@@ -1,7 +1,7 @@
 // RejectWriter: writes the records that were left out, one JSON object per line, so that they can
 // be inspected, corrected and tried again: {"row":17,"where":"data.csv:19","error":"column 'age':
-// 'x12' is not an int","record":"..."}; see docs/data.md. A record that is no UTF-8 text, such as a
-// tf.Example, is "record_base64" instead; a record of a stream of batches has neither.
+// 'x12' is not an int","record":"..."}; see docs/data.md. A record that is not UTF-8 text, such as
+// a tf.Example, has "record_base64" instead; a record of a stream of batches has neither.
 #pragma once
 
 #include <cstdint>

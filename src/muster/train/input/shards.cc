@@ -7,8 +7,8 @@
 namespace muster::train {
 namespace {
 
-// Shards per replica at the largest number of replicas: with kShardsEach of them no share is larger
-// than another by more than a sixteenth.
+// Shards per replica at the largest number of replicas. With this many, no share is larger than
+// another by more than a sixteenth.
 constexpr int kMostShardsEach = 32, kShardsEach = 16;
 
 }  // namespace

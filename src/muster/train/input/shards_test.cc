@@ -28,7 +28,7 @@ TEST(ShardsTest, EachNumberOfReplicasHasEqualShares) {
   }
 }
 
-TEST(ShardsTest, NotesMoveThePositionsOfTheirParts) {
+TEST(ShardsTest, NotesMoveThePositionsOfTheirShards) {
   data::Position position;
   position.emitted = 32;
   std::vector<std::string> positions;
@@ -42,7 +42,7 @@ TEST(ShardsTest, NotesMoveThePositionsOfTheirParts) {
 
 // Replicas leave and join at any step; a batch whose step was not done is read again by the replica
 // that then has its shard.
-class DealTest : public TrainingTest {
+class ElasticShardsTest : public TrainingTest {
  protected:
   struct Replica {
     std::unique_ptr<Input> input;
@@ -100,7 +100,7 @@ class DealTest : public TrainingTest {
   int dropped_ = 0;
 };
 
-TEST_F(DealTest, EachRecordIsTakenOnceAnEpochWhenReplicasLeaveAndJoin) {
+TEST_F(ElasticShardsTest, EachRecordIsReadOncePerEpochWhenReplicasLeaveAndJoin) {
   const auto estimator = NewEstimator(kTestSpec, "model");
   const auto seeds = static_cast<uint64_t>(Repetitions(60));
   for (uint64_t seed = 1; seed <= seeds; ++seed) {

@@ -1,4 +1,4 @@
-// Learning rates with which a first training usually learns, for advice to runs that do not.
+// Learning rates with which a first training usually learns, for advice to runs that do not learn.
 #pragma once
 
 #include <string>

@@ -15,8 +15,8 @@ namespace muster::train {
 using Metrics = std::map<std::string, double>;  // by name
 
 // Step -> metrics, from all event files in `folder` (a later value of a tag replaces an earlier
-// one); empty when the folder does not exist. Corrupt event files are skipped: they are a history,
-// not the model.
+// one); empty when the folder does not exist. Corrupt event files are skipped, since they contain
+// only history.
 absl::StatusOr<std::map<int64_t, Metrics>> ReadEvaluations(io::FileSystem& files,
                                                            const std::string& folder);
 
@@ -24,7 +24,7 @@ absl::StatusOr<std::map<int64_t, Metrics>> ReadEvaluations(io::FileSystem& files
 absl::StatusOr<double> FindMetric(const Metrics& metrics, const std::string& name,
                                   const std::string& user);
 
-// OK if evaluations of `model` have `metric`; else FindMetric's error. For a check before the
+// OK if evaluations of `model` have `metric`, else FindMetric's error. Allows a check before the
 // first evaluation, which may be hours away.
 absl::Status CheckMetric(const model::ModelSpec& model, const std::string& metric,
                          const std::string& user);

@@ -37,7 +37,7 @@ absl::Status ValidateExporters(const std::vector<std::shared_ptr<Exporter>>& exp
     }
     if (!seen.insert(name).second) {
       return absl::InvalidArgumentError(
-          StrCat("exporters must have unique names, '", name, "' is there twice", known));
+          StrCat("exporters must have unique names, '", name, "' appears twice", known));
     }
   }
   return absl::OkStatus();

@@ -1,5 +1,5 @@
 // Exporters decide which evaluated models of a training become SavedModels, and how many are kept.
-// Those there are, by name, are in exporters/exporters.h.
+// exporters/exporters.h lists them by name.
 //
 // An export is MODEL_DIR/export/<name>/<10-digit seconds since 1970>, built under a temporary name
 // and renamed. Two exports of one name never have the same second: the later one uses the next.
@@ -18,7 +18,7 @@
 
 namespace muster::train {
 
-// What an exporter works with. It owns nothing.
+// The environment of an exporter. It owns nothing.
 struct ExportContext {
   io::FileSystem& files;
   const Clock& clock;
@@ -44,7 +44,7 @@ class Exporter {
 // MODEL_DIR/export/NAME.
 std::string GetExportFolder(const ExportContext& context, const std::string& name);
 
-// Removes what a killed export has left under a temporary name.
+// Removes the temporary folders that killed exports have left.
 absl::Status RemoveHalfExports(const ExportContext& context, const std::string& name);
 
 // INVALID_ARGUMENT for a name that is empty, not valid for a folder, or used twice.

@@ -5,8 +5,9 @@
 //   AfterCreateSession  weights, slots and position are set; again after each recovery
 //   BeforeRun           before a batch is read
 //   AfterRun            after the batch's step, which session.step already counts
-//   EndEpoch            after the last step of each epoch but the last: before the next one's first
-//                       step, with the session as after the last step
+//   EndEpoch            after the last step of each epoch except the last epoch, before the first
+//   step
+//                       of the next one; the session is as after that last step
 //   End                 once, when the data, the steps or a stop request ended the loop
 //
 // When the data ends, AfterRun is skipped for the BeforeRun that found no batch, and End is called.
@@ -50,16 +51,16 @@ class StateSource {
   virtual absl::Status FetchState() = 0;
 };
 
-// The data of a training, and what became of it. The strategy writes this with each step, the loop
-// when it opens or ends the data, and RestoreSession from a checkpoint.
+// The position in the data of a training, and counts. The strategy writes this with each step, the
+// loop when it opens or ends the data, and RestoreSession from a checkpoint.
 struct DataState {
   // The position after the last batch trained on, if the input has positions.
   std::optional<data::Position> position = {};
   // If several replicas train: the position of each, by rank, serialised; or, if the number
   // of replicas may change, that of each shard. "" for a replica or shard without one.
   std::vector<std::string> positions = {};
-  int shards = 0;  // all of them, as train/input/shards.h cuts them; 0: each replica has one
-  // The rows of a batch that the input has at most; 0: not known. The Estimator writes it.
+  int shards = 0;  // of the data (train/input/shards.h); 0: each replica has one
+  // The largest number of rows in a batch; 0: not known. The Estimator writes it.
   int batch_size = 0;
   // The counts of the whole training; none if they are not known.
   std::optional<RecordCounts> records = {};
@@ -77,8 +78,8 @@ struct DataState {
 struct CheckpointState {
   int64_t step = -1;
   std::string prefix = {};
-  // The newest state must be saved after this step, because a task that holds a part of it was told
-  // to end. The strategy sets this, CheckpointSaver clears it.
+  // The newest state must be saved after this step, because a task that holds a part of the state
+  // was told to end. The strategy sets this, CheckpointSaver clears it.
   bool requested = false;
 };
 
@@ -113,8 +114,8 @@ struct Session {
   CheckpointState checkpoint = {};
   EndingState ending = {};
 
-  // The loss and the metrics of the training itself; null in evaluation. The loop owns and fills
-  // it.
+  // The loss and the metrics of the training itself; null in evaluation. Owned and filled by the
+  // loop.
   TrainingMetrics* metrics = nullptr;
 
   // If not null, the parts of the next step are recorded into it. Profiler writes this pointer.
@@ -141,17 +142,17 @@ inline std::optional<RecordCounts> AllRecords(const Session& session) {
   return records;
 }
 
-// One step's outcome.
+// The values of one step.
 struct StepValues {
-  // What is minimised: the data's loss plus regularisation. If it is not finite, no gradient was
+  // The minimised loss: that of the data plus regularisation. If it is not finite, no gradient was
   // applied, session.step did not change, and NanTensor decides what happens; without NanTensor the
   // batch is skipped. NaN in a prediction.
   double loss = 0;
   double data_loss = 0;
   int rows = 0;
   int64_t epoch = 0;  // of the batch, counted from 0
-  // What the rows add to the states of the model's metrics (engine::StepResult). By parameter
-  // servers they are those of this replica's batch alone.
+  // The amounts that the rows add to the states of the model's metrics (engine::StepResult). With
+  // parameter servers they come from this replica's batch alone.
   std::vector<std::vector<float>> metric_states = {};
 };
 

@@ -37,7 +37,7 @@ absl::StatusOr<bool> ParseAnswer(const std::string& line) {
   }
   if (!answer.is_object()) {
     return absl::InvalidArgumentError(StrCat("the answer '", line.substr(0, 200),
-                                             "' is no JSON object; write {\"stop\": false}"));
+                                             "' is not a JSON object; write {\"stop\": false}"));
   }
   if (const auto error = answer.find("error"); error != answer.end()) {
     return absl::FailedPreconditionError(error->is_string() ? error->get<std::string>()
@@ -109,7 +109,7 @@ absl::StatusOr<std::shared_ptr<HookCalls>> HookCalls::Create(const std::vector<s
   for (const std::string& call : wanted) {
     if (std::find(all.begin(), all.end(), call) == all.end()) {
       return absl::InvalidArgumentError(
-          StrCat("'", call, "' is no call of a hook", DidYouMean(call, all)));
+          StrCat("'", call, "' is not a call of a hook", DidYouMean(call, all)));
     }
   }
   if (fcntl(answers, F_GETFD) < 0) {

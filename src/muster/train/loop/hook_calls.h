@@ -29,8 +29,8 @@ class HookCalls {
   bool Wants(std::string_view call) const { return wanted_.contains(call); }
 
   // Returns true if the answer asks to stop; false at once for a call that is not wanted. Waits for
-  // the answer as long as the parent process can still send one; after that this call and all later
-  // ones return true. An error in the answer becomes FAILED_PRECONDITION.
+  // the answer as long as the parent process can send one; when it no longer can, this call and all
+  // later ones return true. An error in the answer becomes FAILED_PRECONDITION.
   absl::StatusOr<bool> Call(std::string_view call, int64_t step,
                             const StepValues* values = nullptr);
 

@@ -16,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Answers that were written before they are asked for, and what was asked.
+// A HookCalls whose answers are written in advance, and the calls that it made.
 class HookCallsTest : public TrainingTest {
  protected:
   HookCallsTest() : out_(open_memstream(&text_, &size_)) { EXPECT_EQ(pipe(ends_), 0); }
@@ -43,7 +43,7 @@ class HookCallsTest : public TrainingTest {
     return answers;
   }
 
-  // "train.end 2", without the event's name and with what else it has.
+  // The calls, such as "train.end 2".
   std::vector<std::string> Asked() {
     std::vector<std::string> asked;
     for (const auto line : absl::StrSplit(std::string(text_, size_), '\n', absl::SkipEmpty())) {
@@ -63,7 +63,7 @@ class HookCallsTest : public TrainingTest {
   std::FILE* out_;
 };
 
-TEST_F(HookCallsTest, ATrainingAsksAtItsStepsAndSaves) {
+TEST_F(HookCallsTest, ATrainingMakesCallsAtItsStepsAndSaves) {
   const auto calls = Calls({"train.begin", "train.create", "train.before_run", "train.after_run",
                             "train.end", "save.begin", "save.before", "save.after", "save.end"},
                            Go(100));
@@ -80,7 +80,7 @@ TEST_F(HookCallsTest, ATrainingAsksAtItsStepsAndSaves) {
   EXPECT_THAT(std::string(text_, size_), HasSubstr(",\"rows\":16}\n"));
 }
 
-TEST_F(HookCallsTest, WhatIsNotWantedIsNotAsked) {
+TEST_F(HookCallsTest, UnwantedCallsAreNotMade) {
   const auto calls = Calls({"train.end"}, Go(1));
   EXPECT_EQ(NewCalledHook(calls, ModeKeys::kEval), nullptr);
   EXPECT_EQ(NewCalledListener(calls), nullptr);
@@ -112,7 +112,7 @@ TEST_F(HookCallsTest, AListenersAnswerStopsTheTrainingAtItsCheckpoint) {
   EXPECT_EQ(result->step, 5);
 }
 
-// Nobody is there to call: what was trained is saved.
+// When the parent process is gone, the training stops and saves.
 TEST_F(HookCallsTest, TheEndOfTheAnswersStopsTheTraining) {
   const auto calls = Calls({"train.before_run", "train.after_run", "train.end"}, Go(4));
   TrainSpec spec = Training();
@@ -124,7 +124,7 @@ TEST_F(HookCallsTest, TheEndOfTheAnswersStopsTheTraining) {
   EXPECT_EQ(Asked().back(), "train.before_run 2");
 }
 
-TEST_F(HookCallsTest, AnErrorSaysWhichCallAndEndsWithoutEnd) {
+TEST_F(HookCallsTest, AnErrorNamesTheCallAndSkipsEnd) {
   const auto calls =
       Calls({"train.after_run", "train.end"}, "{}\n{\"error\": \"KeyError: 'x'\"}\n{}\n");
   TrainSpec spec = Training();
@@ -134,7 +134,7 @@ TEST_F(HookCallsTest, AnErrorSaysWhichCallAndEndsWithoutEnd) {
   EXPECT_THAT(Asked(), ElementsAre("train.after_run 1", "train.after_run 2"));
 }
 
-TEST_F(HookCallsTest, AnAnswerThatIsNoneIsAnError) {
+TEST_F(HookCallsTest, AnInvalidAnswerIsAnError) {
   for (const std::string& answer : {std::string("yes\n"), std::string("[]\n"),
                                     std::string(100, '[') + "\n", std::string(2 << 20, ' ')}) {
     std::FILE* const answers = std::tmpfile();
@@ -148,7 +148,7 @@ TEST_F(HookCallsTest, AnAnswerThatIsNoneIsAnError) {
   }
 }
 
-TEST_F(HookCallsTest, EvaluationsAndPredictionsAskWithTheStepOfTheCheckpoint) {
+TEST_F(HookCallsTest, EvaluationsAndPredictionsPassTheStepOfTheCheckpoint) {
   ASSERT_TRUE(Train("model", Training()).ok());
   const auto calls =
       Calls({"eval.begin", "eval.create", "eval.after_run", "eval.end", "predict.begin",
@@ -176,7 +176,7 @@ TEST_F(HookCallsTest, EvaluationsAndPredictionsAskWithTheStepOfTheCheckpoint) {
   EXPECT_EQ(asked_before_rows, 9u);  // stopped after the first batch, which is taken
 }
 
-TEST_F(HookCallsTest, RefusesWhatIsNoCallAndWhatIsNotOpen) {
+TEST_F(HookCallsTest, RefusesUnknownCallsAndClosedDescriptors) {
   const auto misspelt = HookCalls::Create({"train.befor_run"}, out_, ends_[0]);
   EXPECT_THAT(ToStd(misspelt.status().message()), HasSubstr("did you mean 'train.before_run'?"));
   const auto closed = HookCalls::Create({"train.end"}, out_, 999);

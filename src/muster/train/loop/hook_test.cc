@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Writes down its calls, and does what it was told at one of them.
+// Records its calls, and stops or fails at one of them.
 class Recorder : public Hook {
  public:
   Recorder(std::string name, std::vector<std::string>* calls)
@@ -43,7 +43,7 @@ class Recorder : public Hook {
   std::vector<std::string>* const calls_;
 };
 
-// Lets a second pass after each step.
+// Advances the clock by a second after each step.
 class Ticker : public Hook {
  public:
   explicit Ticker(FakeClock* clock) : clock_(clock) {}
@@ -80,7 +80,7 @@ TEST_F(HookTest, AtTheEndOfDataAfterRunIsSkippedAndEndIsCalled) {
                                   "after 2", "before 2", "end 2"));
 }
 
-TEST_F(HookTest, HooksRunInTheirOrder) {
+TEST_F(HookTest, HooksRunInOrder) {
   TrainSpec spec = ShortTraining();
   spec.hooks = {NewRecorder("a "), NewRecorder("b ")};
   spec.max_steps = 1;
@@ -111,7 +111,7 @@ TEST_F(HookTest, AnErrorOfTheInputSkipsEndToo) {
   EXPECT_THAT(calls_, ElementsAre("begin 0", "create 0", "before 0"));
 }
 
-TEST_F(HookTest, AHookCanStopTheRunAndSayWhy) {
+TEST_F(HookTest, AHookCanStopTheRunWithAReason) {
   TrainSpec spec = Training();
   const auto recorder = NewRecorder("a ");
   recorder->stop_at = "after 5";
@@ -124,7 +124,7 @@ TEST_F(HookTest, AHookCanStopTheRunAndSayWhy) {
   EXPECT_THAT(result->checkpoint, HasSubstr("model.ckpt-5"));
 }
 
-TEST_F(HookTest, AStopBeforeAStepTakesNoBatch) {
+TEST_F(HookTest, AStopBeforeAStepReadsNoBatch) {
   TrainSpec spec = Training();
   const auto recorder = NewRecorder();
   recorder->stop_at = "before 3";
@@ -168,7 +168,7 @@ TEST_F(HookTest, ListenersSeeEachCheckpointAndCanStop) {
                                            "before 10", "after 10", "end 10"));
 }
 
-TEST_F(HookTest, NanTensorCanStopInsteadAndTheWeightsAreThoseBefore) {
+TEST_F(HookTest, NanTensorCanStopAndLeavesTheWeightsUnchanged) {
   std::string wild(kTestSpec);
   wild.replace(wild.find("learning_rate: 0.05"), 19, "learning_rate: 1e30");
   TrainSpec spec = Training();
@@ -184,7 +184,7 @@ TEST_F(HookTest, NanTensorCanStopInsteadAndTheWeightsAreThoseBefore) {
   EXPECT_THAT(stopped->checkpoint, HasSubstr(StrCat("model.ckpt-", stopped->step)));
 }
 
-TEST_F(HookTest, LoggingTensorNotesTheLossByStepsByTimeAndAtTheEnd) {
+TEST_F(HookTest, LoggingTensorLogsByStepsByTimeAndAtTheEnd) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   {

@@ -6,7 +6,7 @@
 namespace muster::train {
 namespace {
 
-// Passes gradients on and records how long that took.
+// Forwards gradients, and records how long that took.
 class TracedSink : public engine::GradientSink {
  public:
   TracedSink(engine::GradientSink& sink, StepTrace* trace) : sink_(sink), trace_(trace) {}
@@ -74,7 +74,7 @@ absl::StatusOr<engine::StepResult> LocalStrategy::Compute(const features::Featur
   const features::FeatureBatch* features = &batch;
   std::span<const engine::VariableView> views = session_.variables.views();
   if (dynamic_tables_ != nullptr) {
-    MUSTER_ASSIGN_OR_RETURN(features, dynamic_tables_->Take(batch));
+    MUSTER_ASSIGN_OR_RETURN(features, dynamic_tables_->Renumber(batch));
     views = dynamic_tables_->views();
   }
   engine::GradientSink* sink = &update_.sink();

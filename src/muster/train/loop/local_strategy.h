@@ -20,7 +20,7 @@ class LocalStrategy : public Strategy {
   absl::Status Open() override;
   void DataOpened(const BatchSource& input) override;
   bool stops_at_once() const override { return true; }
-  // A batch that was read is trained on, whatever `stop` says. Records the step in session.trace.
+  // Trains on every batch that was read, whatever `stop` says. Records the step in session.trace.
   absl::StatusOr<Result> Run(const InputBatch* batch, Stop stop) override;
   absl::StatusOr<Ending> WaitForOthers() override { return Ending::kOver; }
   void Fail(const absl::Status&) override {}
@@ -35,7 +35,7 @@ class LocalStrategy : public Strategy {
   Session& session_;
   StepUpdate update_;
   std::unique_ptr<DynamicTables> dynamic_tables_;  // null if no table grows
-  bool has_positions_ = false;                     // the batches of the data
+  bool has_positions_ = false;                     // whether the batches of the data have positions
 };
 
 }  // namespace muster::train

@@ -105,7 +105,7 @@ class LocalStrategyTest : public TrainingTest {
   std::unique_ptr<LocalStrategy> strategy_;
 };
 
-TEST_F(LocalStrategyTest, AStepChangesWeightsAndIsCountedWithItsRecordsAndPosition) {
+TEST_F(LocalStrategyTest, AStepUpdatesWeightsCountsAndPosition) {
   Open();
   EXPECT_THAT(session_->data.positions, ElementsAre());
   const auto before = State();
@@ -123,7 +123,7 @@ TEST_F(LocalStrategyTest, AStepChangesWeightsAndIsCountedWithItsRecordsAndPositi
             data::SerializePosition(batch->position));
 }
 
-TEST_F(LocalStrategyTest, ABatchIsTrainedOnThoughAStopWasAskedForMeanwhile) {
+TEST_F(LocalStrategyTest, ABatchThatWasReadIsTrainedOnDespiteAStopRequest) {
   Open();
   const auto result = strategy_->Run(NextBatch(), Strategy::Stop::kInterrupted);
   ASSERT_TRUE(result.ok()) << result.status();
@@ -131,7 +131,7 @@ TEST_F(LocalStrategyTest, ABatchIsTrainedOnThoughAStopWasAskedForMeanwhile) {
   EXPECT_EQ(session_->step, 1);
 }
 
-TEST_F(LocalStrategyTest, TheEndOfDataIsTheEnd) {
+TEST_F(LocalStrategyTest, TheEndOfTheDataEndsTheTraining) {
   Open();
   const auto before = State();
   EXPECT_EQ(Run(nullptr).outcome, Strategy::Outcome::kOver);
@@ -140,7 +140,7 @@ TEST_F(LocalStrategyTest, TheEndOfDataIsTheEnd) {
   EXPECT_EQ(strategy_->WaitForOthers().value(), Strategy::Ending::kOver);
 }
 
-TEST_F(LocalStrategyTest, ALossThatIsNotFiniteIsNoStep) {
+TEST_F(LocalStrategyTest, ALossThatIsNotFiniteMakesNoStep) {
   Open();
   for (const engine::VariableView& view : variables_->views()) {
     std::fill_n(view.data, view.rows * view.cols, std::numeric_limits<float>::quiet_NaN());
@@ -172,7 +172,7 @@ TEST_F(LocalStrategyTest, TheTraceHasEachUpdateWithinTheStep) {
   Run(NextBatch());
   std::vector<std::string> names;
   for (const StepTrace::Span& span : trace.spans()) names.push_back(span.name);
-  // A span is added when it ends: that of the step after those within it.
+  // A span is added when it ends: the span of the step comes after those within it.
   ASSERT_EQ(names.size(), variables_->specs().size() + 1);
   EXPECT_EQ(names.back(), "forward-backward");
   names.pop_back();
@@ -195,7 +195,7 @@ TEST_F(LocalStrategyTest, TablesThatGrowAreFetchedForASave) {
   EXPECT_THAT(image.weights, Contains(Not(0)));
 }
 
-TEST_F(LocalStrategyTest, WithoutTablesThatGrowThereIsNothingToFetch) {
+TEST_F(LocalStrategyTest, WithoutTablesThatGrowNoStateIsFetched) {
   Open();
   EXPECT_FALSE(strategy_->must_fetch_state());
 }

@@ -1,4 +1,4 @@
-// A mean over rows that come in batches.
+// Mean: a mean over rows that arrive in batches.
 #pragma once
 
 namespace muster::train {

@@ -35,7 +35,7 @@ class EvalMetric {
   virtual double Value() const = 0;
 };
 
-// What a model function returns for one mode.
+// The result of a model function for one mode.
 //   TRAIN    needs the engine (it has the loss) and an optimizer for each group of its variables
 //   EVAL     needs the engine and the head
 //   PREDICT  needs the engine and the head (which makes predictions of logits)
@@ -71,7 +71,7 @@ std::string_view ModeName(ModeKeys mode);  // "train", "eval", "predict"
 // INVALID_ARGUMENT if the spec lacks something that `mode` needs, or has an invalid value for it.
 absl::Status Validate(const EstimatorSpec& spec, ModeKeys mode);
 
-// What an Estimator works with in one mode.
+// The model of an Estimator in one mode.
 struct ModeModel {
   model::Model model;
   EstimatorSpec custom;  // of a model function; its engine has moved into `model`

@@ -96,7 +96,7 @@ TEST_F(ModelFnTest, ResumesToTheSameBytes) {
   EXPECT_TRUE(Weights("cut") == Weights("whole"));
 }
 
-TEST_F(ModelFnTest, HooksHaveTheirPlaces) {
+TEST_F(ModelFnTest, HooksRunInTheirOrder) {
   class Note : public Hook {
    public:
     Note(std::string name, std::vector<std::string>* names)
@@ -135,7 +135,7 @@ TEST_F(ModelFnTest, HooksHaveTheirPlaces) {
                                    "model's eval", "user predict", "model's predict"));
 }
 
-// Writes an event after each step, and notes what hooks before it have done.
+// Writes an event after each step, and records the effects of earlier hooks.
 class Marker : public Hook {
  public:
   explicit Marker(std::string name) : name_(std::move(name)) {}
@@ -152,10 +152,10 @@ class Marker : public Hook {
   const std::string name_;
 };
 
-// CheckpointSaver, training_chief_hooks, StepCounter, SummarySaver, the user's, StopAtStep,
-// NanTensor, training_hooks: who writes events does so in this order, the others are seen by those
-// after them.
-TEST_F(ModelFnTest, TheEstimatorsOwnHooksHaveTheirPlaces) {
+// The order is CheckpointSaver, training_chief_hooks, StepCounter, SummarySaver, the user's hooks,
+// StopAtStep, NanTensor, training_hooks. Hooks that write events show it by the order of events,
+// the others by their effect on later hooks.
+TEST_F(ModelFnTest, TheEstimatorsOwnHooksRunInTheirOrder) {
   const auto chief = std::make_shared<Marker>("chief"), user = std::make_shared<Marker>("user"),
              last = std::make_shared<Marker>("last");
   bool diverges = false;
@@ -197,7 +197,7 @@ TEST_F(ModelFnTest, TheEstimatorsOwnHooksHaveTheirPlaces) {
   EXPECT_EQ(user->steps, last->steps + 1);  // NanTensor stands between them
 }
 
-TEST_F(ModelFnTest, AnEvaluationHookCanEndIt) {
+TEST_F(ModelFnTest, AHookCanEndAnEvaluation) {
   class Stop : public Hook {
     absl::Status AfterRun(Session& session, const StepValues&) override {
       session.RequestStop("");
@@ -250,7 +250,7 @@ TEST_F(ModelFnTest, EachErrorHasItsMessage) {
   }
 }
 
-TEST_F(ModelFnTest, ExportsOnlyByItsOwnFunction) {
+TEST_F(ModelFnTest, ExportsOnlyWithAnExportFunction) {
   auto estimator = NewCustom("model");
   ASSERT_TRUE(estimator->Train(Training(), progress_, never_).ok());
   EXPECT_TRUE(absl::IsUnimplemented(estimator->Export("saved")));
@@ -267,7 +267,7 @@ TEST_F(ModelFnTest, ExportsOnlyByItsOwnFunction) {
   EXPECT_EQ(exported, 5u);
 }
 
-TEST_F(ModelFnTest, AFolderOfAModelFileIsNotTaken) {
+TEST_F(ModelFnTest, AFolderOfAModelFileIsRefused) {
   ASSERT_TRUE(Train("canned", Training()).ok());
   const absl::Status status = NewCustom("canned")->Train(Training(), progress_, never_).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status));

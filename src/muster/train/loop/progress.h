@@ -22,7 +22,7 @@ struct ProgressState {
   uint64_t examples = 0;    // since the start of this run
   double loss = 0;          // mean since the last report
   bool has_loss = false;
-  // Of the epoch so far, by the names that the model gives them.
+  // The metrics of the epoch so far, by the names that the model gives them.
   std::vector<std::pair<std::string, double>> metrics = {};
   // The rates of replicas that do the steps together.
   std::vector<ReplicaRates::Rate> replicas = {};
@@ -42,17 +42,17 @@ class Progress {
   Progress(ProgressStyle style, int fd, const Clock& clock);
   ~Progress();  // ends the terminal's line
 
-  // It is cheap to call; it prints when a report is due, and always if `last`.
+  // Prints if a report is due, and always if `last`. Cheap enough for every step.
   void Update(const ProgressState& state, bool last = false);
   // Whether Update would print now: values that are expensive to compute can wait until then.
   bool due() const { return style_ != ProgressStyle::kNone && clock_.MonotonicNanos() >= next_; }
-  // Prints a separate line, whatever the rate of the reports; in kJson an object with the event
-  // "note" and this text. Dropped by kNone.
+  // Prints a separate line at once; in kJson an object with the event "note" and this text. Dropped
+  // by kNone.
   void Note(const std::string& text);
-  // Like Note, but not dropped by kNone, for a result that is not what was asked for. Prints
+  // Like Note, but not dropped by kNone: for a result that differs from the requested one. Prints
   // "warning: TEXT"; in kJson a note whose "level" is "warning".
   void Warn(const std::string& text);
-  double seconds() const;  // since construction, without what Exclude() took out
+  double seconds() const;  // since construction, without excluded seconds
   // Returns another Progress in the same style, for other work in between (an evaluation within a
   // training). Exclude() its seconds afterwards, so that they do not count in this one's rate.
   Progress Nested();

@@ -41,7 +41,7 @@ class ProgressTest : public testing::Test {
   FakeClock clock_;
 };
 
-TEST_F(ProgressTest, ALogGetsPlainLinesNowAndThen) {
+TEST_F(ProgressTest, ALogGetsPlainLinesAtIntervals) {
   Progress progress(ProgressStyle::kLog, ends_[1], clock_);
   progress.Update(HalfWay());  // too early
   clock_.Advance(10);
@@ -61,7 +61,7 @@ TEST_F(ProgressTest, ATerminalGetsOneLine) {
   EXPECT_EQ(text.back(), '\n');
 }
 
-TEST_F(ProgressTest, WorkInBetweenDoesNotCount) {
+TEST_F(ProgressTest, ExcludedSecondsDoNotCount) {
   Progress progress(ProgressStyle::kLog, ends_[1], clock_);
   clock_.Advance(10);
   Progress nested = progress.Nested();
@@ -72,7 +72,7 @@ TEST_F(ProgressTest, WorkInBetweenDoesNotCount) {
   EXPECT_EQ(Printed(), "train  step 500/1000  epoch 1/2  2.0k examples/s  loss 0.2500  10s left\n");
 }
 
-TEST_F(ProgressTest, JsonIsAnObjectALine) {
+TEST_F(ProgressTest, JsonHasOneObjectPerLine) {
   Progress progress(ProgressStyle::kJson, ends_[1], clock_);
   clock_.Advance(10);
   progress.Update(HalfWay());

@@ -8,7 +8,7 @@ namespace muster::train {
 namespace {
 
 constexpr double kForget = 0.01;   // of a mean, at each step
-constexpr int kStepsToJudge = 20;  // the first are slower: caches are cold
+constexpr int kStepsToJudge = 20;  // the first steps are slower: caches are cold
 constexpr double kStragglerTimes = 1.5;
 
 }  // namespace

@@ -23,15 +23,15 @@ class ReplicaRates {
 
   struct Rate {
     std::string task;                // "worker-1"
-    double examples_per_second = 0;  // if it never had to wait
+    double examples_per_second = 0;  // as if it never had to wait
   };
   std::vector<Rate> rates() const;
 
   struct Straggler {
     std::string task;
-    double times = 1;  // its time of work as a multiple of the others' median
+    double times = 1;  // its working time, as a multiple of the others' median
   };
-  // The slowest replica, if the others wait for it a good part of the time; else `task` is "". A
+  // The slowest replica, if the others wait for it much of the time; else `task` is "". A
   // replica whose data has ended is not compared, since it has nothing left to do.
   Straggler straggler() const;
 

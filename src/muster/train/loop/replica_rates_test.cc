@@ -9,7 +9,7 @@ void AddSteps(ReplicaRates& rates, int steps, std::vector<ReplicaWork> work) {
   for (int i = 0; i < steps; ++i) rates.Add(work);
 }
 
-TEST(ReplicaRatesTest, ARateIsWhatAReplicaWouldDoIfItNeverWaited) {
+TEST(ReplicaRatesTest, ARateExcludesTheTimeOfWaits) {
   ReplicaRates rates;
   rates.Begin({"chief-0", "worker-0"});
   EXPECT_EQ(rates.rates()[0].examples_per_second, 0);
@@ -20,7 +20,7 @@ TEST(ReplicaRatesTest, ARateIsWhatAReplicaWouldDoIfItNeverWaited) {
   EXPECT_DOUBLE_EQ(rates.rates()[1].examples_per_second, 400);
 }
 
-TEST(ReplicaRatesTest, NamesWhoHoldsTheOthersUp) {
+TEST(ReplicaRatesTest, NamesTheStraggler) {
   ReplicaRates rates;
   rates.Begin({"chief-0", "worker-0", "worker-1"});
   AddSteps(rates, 50, {{1, 1.0F}, {1, 3.0F}, {1, 1.25F}});
@@ -36,7 +36,7 @@ TEST(ReplicaRatesTest, OfTwoTheSlowerIsComparedWithTheOther) {
   EXPECT_DOUBLE_EQ(rates.straggler().times, 2);
 }
 
-TEST(ReplicaRatesTest, NobodyIsNamedForALittleOrForTheFirstSteps) {
+TEST(ReplicaRatesTest, SmallDifferencesAndTheFirstStepsNameNoStraggler) {
   ReplicaRates rates;
   rates.Begin({"chief-0", "worker-0"});
   AddSteps(rates, 10, {{1, 9.0F}, {1, 1.0F}});
@@ -49,7 +49,7 @@ TEST(ReplicaRatesTest, NobodyIsNamedForALittleOrForTheFirstSteps) {
   EXPECT_EQ(rates.straggler().task, "");
 }
 
-TEST(ReplicaRatesTest, WhoseDataHasEndedMakesNobodySlow) {
+TEST(ReplicaRatesTest, AReplicaWhoseDataHasEndedIsNotCompared) {
   ReplicaRates rates;
   rates.Begin({"chief-0", "worker-0", "worker-1"});
   AddSteps(rates, 50, {{1, 1.0F}, {1, 1.0F}, {1, 1.0F}});
@@ -58,7 +58,7 @@ TEST(ReplicaRatesTest, WhoseDataHasEndedMakesNobodySlow) {
   EXPECT_DOUBLE_EQ(rates.rates()[1].examples_per_second, 1);
 }
 
-TEST(ReplicaRatesTest, ForgetsWhatIsLongAgo) {
+TEST(ReplicaRatesTest, ForgetsOldSteps) {
   ReplicaRates rates;
   rates.Begin({"chief-0", "worker-0"});
   AddSteps(rates, 100, {{1, 1.0F}, {1, 5.0F}});

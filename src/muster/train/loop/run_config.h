@@ -17,13 +17,13 @@ struct RunConfig {
   std::string model_dir = {};
   uint64_t seed = 1;  // tf_random_seed
   int threads = 1;
-  // tf.distribute.MirroredStrategy on this many replicas: each thread is one, with a sub-batch and
-  // BatchNorm's statistics of its own. The input's batch is that of all of them together.
+  // As tf.distribute.MirroredStrategy: each thread is a replica, with its own sub-batch and its own
+  // statistics of BatchNorm. The input's batch is that of all threads together.
   bool threads_are_replicas = false;
   // bf16 needs AMX: Estimator::Create fails without it.
   engine::Precision precision = engine::Precision::kFloat32;            // of training
   engine::Precision inference_precision = engine::Precision::kFloat32;  // of evaluate and predict
-  // Where TensorFlow is, for exported Keras models; "": see engine/tensorflow/find_tensorflow.h.
+  // TensorFlow's folder, for exported Keras models; "": see engine/tensorflow/find_tensorflow.h.
   std::string tensorflow = {};
   // Checkpoints are saved by steps or by time, not both; save_checkpoints_secs is 600 if neither is
   // given. If the given one is 0: only at the start and the end.

@@ -18,7 +18,7 @@ absl::Status Validate(const TrainSpec& spec) {
   }
   if (spec.replicas != nullptr && spec.steps) {
     return absl::InvalidArgumentError(
-        "replicas may be started anew at any step: give max_steps (--max-steps), not steps "
+        "a replica may be restarted at any step: give max_steps (--max-steps), not steps "
         "(--steps)");
   }
   for (const auto& hook : spec.hooks) {
@@ -46,8 +46,9 @@ absl::Status Validate(const EvalSpec& spec) {
         StrCat("must specify throttle_secs >= 0, given: ", spec.throttle_secs));
   }
   if (spec.name.find('/') != std::string::npos) {
-    return absl::InvalidArgumentError(StrCat(
-        "the name of an evaluation is part of a folder's, it cannot hold '/': '", spec.name, "'"));
+    return absl::InvalidArgumentError(
+        StrCat("the name of an evaluation is part of a folder's name and cannot contain '/': '",
+               spec.name, "'"));
   }
   if (!spec.input_fn && spec.input.source.patterns.empty()) {
     return absl::InvalidArgumentError("an evaluation needs an input: files or an input_fn");

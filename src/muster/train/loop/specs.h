@@ -32,7 +32,7 @@ struct TrainSpec {
   std::vector<std::shared_ptr<Hook>> hooks = {};
   std::vector<std::shared_ptr<CheckpointListener>> saving_listeners = {};
   // The replicas that train together with this one, each on its own shard of `input`; null: none.
-  // Must outlive the training. With replicas only the chief writes into model_dir.
+  // Must outlive the training. With replicas, only the chief writes into model_dir.
   Peers* replicas = nullptr;
   // If the number of replicas may change: the number of shards that the data is cut into
   // (train/input/shards.h), as input.source.shard.by says. 0: this replica reads
@@ -78,23 +78,23 @@ struct EvalSpec {
   std::string name = {};                             // events go to eval/ or eval_<name>/
   std::vector<std::shared_ptr<Hook>> hooks = {};     // Session::mode is kEval
   std::optional<metrics::MetricsSpec> metrics = {};  // instead of the model file's
-  // Whether the evaluation fails if its events cannot be written. A training needs the events of its
-  // evaluations, which it reads.
+  // Whether the evaluation fails if its events cannot be written. A training reads the events of
+  // its evaluations, so it needs them.
   bool needs_events = true;
   // True ends the evaluation with CANCELLED; it must outlive the evaluation.
   const std::atomic<bool>* stop = nullptr;
   // For TrainAndEvaluate, which fills in `stop`:
   std::vector<std::shared_ptr<Exporter>> exporters = {};
-  BestBy best_by = {};            // the best checkpoint by it is kept (checkpoint/best.h)
+  BestBy best_by = {};            // decides which checkpoint is kept (checkpoint/best.h)
   double start_delay_secs = 120;  // no evaluation earlier than this after the start
   double throttle_secs = 600;     // no evaluation earlier than this after the previous one
-  // Instead of those: the end of each epoch, and the end of the training.
+  // If true, evaluates at the end of each epoch and of the training, instead of at those times.
   bool every_epoch = false;
   // In the evaluator task of a cluster: the training to follow. Must outlive the evaluation.
   TrainingWatch* training = nullptr;
 };
 
-// The loss and metrics that a training had in an epoch so far.
+// The loss and the metrics of a training over an epoch so far.
 struct EpochValues {
   int64_t epoch = 0;                              // counted from 1
   std::vector<metrics::NamedValue> metrics = {};  // with "loss" last
@@ -108,7 +108,7 @@ struct EvalResult {
   double seconds = 0;
   std::vector<metrics::NamedValue> metrics = {};  // with global_step last
   std::optional<EpochValues> training = {};       // with EvalSpec::every_epoch
-  absl::Status events = {};  // why none were written (EvalSpec::needs_events)
+  absl::Status events = {};                       // why none were written (EvalSpec::needs_events)
 };
 
 struct PredictSpec {

@@ -54,7 +54,7 @@ TEST(EvalSpecTest, EachErrorHasItsMessage) {
        "must specify start_delay_secs >= 0, given: -1"},
       {[](EvalSpec* s) { s->throttle_secs = -1; }, "must specify throttle_secs >= 0, given: -1"},
       {[](EvalSpec* s) { s->name = "a/b"; },
-       "the name of an evaluation is part of a folder's, it cannot hold '/': 'a/b'"},
+       "the name of an evaluation is part of a folder's name and cannot contain '/': 'a/b'"},
       {[](EvalSpec* s) { s->input = {}; }, "an evaluation needs an input: files or an input_fn"},
       {[](EvalSpec* s) { s->hooks = {nullptr}; }, "a hook of the evaluation is null"},
       {[](EvalSpec* s) { s->exporters = {nullptr}; }, "an exporter is null"},
@@ -65,7 +65,7 @@ TEST(EvalSpecTest, EachErrorHasItsMessage) {
       {[](EvalSpec* s) {
          s->exporters = {NewFinalExporter("a"), NewFinalExporter("a")};
        },
-       "exporters must have unique names, 'a' is there twice; all exporter names: a, a"},
+       "exporters must have unique names, 'a' appears twice; all exporter names: a, a"},
   });
 }
 

@@ -1,4 +1,4 @@
-// StepTrace: where the time of a step goes, as spans for chrome://tracing.
+// StepTrace: the times of the parts of a step, as spans for chrome://tracing.
 #pragma once
 
 #include <cstdint>

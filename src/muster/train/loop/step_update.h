@@ -28,7 +28,7 @@ class StepUpdate {
   // Called before the gradients of the step after session.step arrive. Sets the learning rate if
   // the model computes it itself.
   absl::Status Begin();
-  // Takes the gradients.
+  // The sink for the gradients.
   engine::GradientSink& sink();
   // Called after the last gradient, also if there was none. All weights are then those after the
   // step.

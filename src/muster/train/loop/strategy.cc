@@ -10,15 +10,16 @@ absl::Status CheckReplicas(const Session& session, int replicas) {
   if (before == 0 || std::cmp_equal(before, replicas)) return absl::OkStatus();
   if (session.data.shards > 0) {
     return absl::FailedPreconditionError(
-        StrCat(session.config.model_dir, " was trained with its data dealt into ", before,
-               " shards; for as many replicas as now there are to be ", replicas,
-               ": give --workers as before, or begin the data anew (--fresh-data)"));
+        StrCat(session.config.model_dir, " was trained with its data divided into ", before,
+               " shards, but the present number of replicas needs ", replicas,
+               ": give --workers as before, or --fresh-data to begin at the start of the data"));
   }
   return absl::FailedPreconditionError(StrCat(
-      session.config.model_dir, " was trained with its data dealt to ", before,
+      session.config.model_dir, " was trained with its data divided among ", before,
       " replicas or, by an elastic training (--workers MIN:MAX), into as many shards; now "
       "there are ",
-      replicas, " replicas: give --workers as before, or begin the data anew (--fresh-data)"));
+      replicas,
+      " replicas: give --workers as before, or --fresh-data to begin at the start of the data"));
 }
 
 }  // namespace muster::train

@@ -1,6 +1,6 @@
-// Strategy: how the steps of a training are done. There are three: by one process that trains alone
-// (local_strategy.h), by replicas that each have all weights (all-reduce, replicated_step.h), and
-// by replicas with parameter servers, which hold the weights (ps_step.h).
+// Strategy: how the steps of a training are done. There are three strategies: one process trains
+// alone (local_strategy.h), replicas that each have all weights use all-reduce (replicated_step.h),
+// or replicas use parameter servers, which hold the weights (ps_step.h).
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ inline bool IsLeaving(const std::atomic<bool>* stop, const std::atomic<bool>* le
   return stop != nullptr && leaving != nullptr && *leaving && *stop;
 }
 inline constexpr char kLeftBeforeEvaluation[] =
-    "stopped while the evaluator was at the last checkpoint; all is trained and saved";
+    "stopped while the evaluator was at the last checkpoint; the training is complete and saved";
 
 // The strategy of one training. One owner thread.
 class Strategy : public StateSource {
@@ -39,7 +39,7 @@ class Strategy : public StateSource {
   enum class Outcome {
     kDone,       // session.step counts it
     kNotFinite,  // the loss is not finite, on every replica; nothing was applied
-    kMoved,      // another state was taken: read from session.data.positions, the batch is not used
+    kMoved,      // the state was replaced: read from session.data.positions; the batch is not used
     kOver,       // no data is left, or a hook of some replica asked to stop
     kInterrupted,  // a signal that is meant for all replicas asked to stop
   };
@@ -61,7 +61,7 @@ class Strategy : public StateSource {
   // that, more steps must be done: from session.data.positions if kMoved.
   virtual absl::StatusOr<Ending> WaitForOthers() = 0;
 
-  // Informs the others, if possible, that this replica ends with an error of its own.
+  // Informs the other replicas, if possible, that this one ends with an error.
   virtual void Fail(const absl::Status& why) = 0;
 
   // Whether a save by this process needs FetchState. The result does not change after Open.
@@ -70,8 +70,8 @@ class Strategy : public StateSource {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // How many steps pass while each replica trains on one batch: 1 if they do steps together.
-  virtual int steps_a_batch() const { return 1; }
+  // How many steps are done while each replica trains on one batch: 1 if they do steps together.
+  virtual int steps_per_batch() const { return 1; }
   // Rows that the others have trained on since the last result, while this replica waited.
   virtual int64_t ConsumeExamples() { return 0; }
   // Which replicas left or joined, in words.
@@ -89,14 +89,14 @@ class Peers {
   virtual bool is_chief() const = 0;
   // Whether a separate task evaluates the checkpoints; the chief then does not.
   virtual bool has_evaluator() const { return false; }
-  // Whether this replica alone was told to end and the training continues: the replica saves what
-  // it alone has and ends without telling the others that training is over.
+  // Whether this replica alone was told to end, while the training continues: the replica saves the
+  // state that only it has, and ends without telling the others that training is over.
   virtual bool is_leaving() const { return false; }
   // Whether each replica keeps all weights and slots, or the chief alone.
   virtual bool all_have_weights() const { return true; }
   // `session` and this object must outlive the result.
   virtual absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) = 0;
-  // Called by the chief: training is over for all.
+  // Called by the chief: tells all replicas that training is over.
   virtual absl::Status Leave() = 0;
 };
 

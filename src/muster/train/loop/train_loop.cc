@@ -12,8 +12,8 @@ namespace muster::train {
 namespace {
 
 int64_t TotalSteps(const TrainSpec& spec, const BatchSource& input, int64_t first_step,
-                   int steps_a_batch) {
-  int64_t total = input.steps() * steps_a_batch;
+                   int steps_per_batch) {
+  int64_t total = input.steps() * steps_per_batch;
   if (spec.shards > 0) {
     // The other shards have the same number of steps left.
     total += total > 0 ? first_step - input.first_step() : 0;
@@ -24,7 +24,7 @@ int64_t TotalSteps(const TrainSpec& spec, const BatchSource& input, int64_t firs
   return total;
 }
 
-// A replica whose data has ended is in the epoch in which that was.
+// Sets the epoch of a replica whose data has ended: that of its last batch.
 StepValues WithEpoch(StepValues values, int64_t epoch) {
   values.epoch = std::max<int64_t>(epoch, 0);
   return values;
@@ -66,9 +66,9 @@ absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
 absl::Status TrainLoop::RunSteps(const std::atomic<bool>& stop) {
   MUSTER_RETURN_IF_ERROR(Begin());
   const absl::Status opened = Open();
-  // A replica that was started anew may come when all is done.
-  const bool came_late = spec_.replicas != nullptr && absl::IsCancelled(opened) && !stop.load();
-  if (came_late) return absl::OkStatus();
+  // A restarted replica may arrive when training is over.
+  const bool is_late = spec_.replicas != nullptr && absl::IsCancelled(opened) && !stop.load();
+  if (is_late) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(opened);
   while (true) {
     if (strategy_->stops_at_once()) {
@@ -83,9 +83,9 @@ absl::Status TrainLoop::RunSteps(const std::atomic<bool>& stop) {
       strategy_->Fail(absl::CancelledError("was told to end (SIGTERM)"));
       break;
     }
-    MUSTER_ASSIGN_OR_RETURN(const bool dismissed, WaitForOthers());
-    if (!dismissed) continue;
-    // Who waits for the others has not heard that training is over.
+    MUSTER_ASSIGN_OR_RETURN(const bool over, WaitForOthers());
+    if (!over) continue;
+    // The wait for other replicas may have ended because of a signal.
     session_.ending.interrupted |= stop.load(std::memory_order_relaxed);
     break;
   }
@@ -101,7 +101,7 @@ absl::StatusOr<bool> TrainLoop::WaitForOthers() {
 }
 
 void TrainLoop::CountSteps() {
-  state_.total_steps = TotalSteps(spec_, *input_, session_.step, strategy_->steps_a_batch());
+  state_.total_steps = TotalSteps(spec_, *input_, session_.step, strategy_->steps_per_batch());
 }
 
 absl::Status TrainLoop::ContinueInNewView() {
@@ -112,7 +112,7 @@ absl::Status TrainLoop::ContinueInNewView() {
   return absl::OkStatus();
 }
 
-// Where several replicas train, all know each other's positions.
+// Sets the session's position to that of this replica, which knows those of all replicas.
 absl::Status TrainLoop::FindPosition() {
   if (session_.data.positions.empty()) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(CheckReplicas(session_, strategy_->size()));
@@ -124,7 +124,7 @@ absl::Status TrainLoop::FindPosition() {
   return absl::OkStatus();
 }
 
-// What the checkpoint says of positions becomes what replicas say of them to each other.
+// Converts the position of a checkpoint into the list of positions that replicas exchange.
 void TrainLoop::SharePositions() {
   if (spec_.fresh_data) {
     session_.data.position.reset();
@@ -137,7 +137,7 @@ void TrainLoop::SharePositions() {
 absl::Status TrainLoop::OpenData() {
   MUSTER_RETURN_IF_ERROR(FindPosition());
   if (input_ != nullptr && data::IsBatchStream(spec_.input.source) && !spec_.input_fn) {
-    // What comes through a pipe comes once: it continues where it stands, with another state too.
+    // A stream cannot be read again: it continues where it is, even if the state has changed.
     session_.data.position.reset();
     return absl::OkStatus();
   }
@@ -153,7 +153,7 @@ absl::Status TrainLoop::OpenData() {
   return absl::OkStatus();
 }
 
-// Opens the shards of the data that belong to this replica now.
+// Opens the shards of the data that this replica reads now.
 absl::StatusOr<std::unique_ptr<BatchSource>> TrainLoop::OpenShards() {
   std::vector<InputShard> shards;
   for (const int index : GetShards(session_.data.shards, strategy_->rank(), strategy_->size())) {
@@ -186,7 +186,7 @@ absl::Status TrainLoop::Open() {
   if (strategy_->must_fetch_state()) session_.state_source = strategy_.get();
   session_.first_step = session_.step;
   MUSTER_RETURN_IF_ERROR(OpenData());
-  MUSTER_RETURN_IF_ERROR(TellOfChangedData());
+  MUSTER_RETURN_IF_ERROR(WarnOfChangedData());
   state_.first_step = state_.step = session_.step;
   CountSteps();
   state_.epochs = input_->epochs();
@@ -194,10 +194,10 @@ absl::Status TrainLoop::Open() {
   return absl::OkStatus();
 }
 
-absl::Status TrainLoop::TellOfChangedData() {
-  const bool goes_on = session_.data.position.has_value() || !session_.data.positions.empty();
+absl::Status TrainLoop::WarnOfChangedData() {
+  const bool continues = session_.data.position.has_value() || !session_.data.positions.empty();
   const std::string& checkpoint = session_.checkpoint.prefix;
-  if (!goes_on || !input_->has_positions() || checkpoint.empty()) return absl::OkStatus();
+  if (!continues || !input_->has_positions() || checkpoint.empty()) return absl::OkStatus();
   MUSTER_ASSIGN_OR_RETURN(const std::string warning,
                           MakeChangedDataWarning(session_.files, spec_.input.source, checkpoint));
   if (!warning.empty()) session_.progress.Warn(warning);
@@ -211,7 +211,7 @@ absl::StatusOr<const InputBatch*> TrainLoop::NextBatch() {
   session_.data.bad_records = input_->bad_records();
   for (const std::string& warning : input_->ConsumeWarnings()) {
     warned_of_data_ = true;
-    // One replica speaks for all.
+    // One replica warns for all.
     if (spec_.replicas == nullptr || spec_.replicas->is_chief()) session_.progress.Warn(warning);
   }
   return batch;
@@ -238,9 +238,9 @@ absl::StatusOr<std::optional<StepValues>> TrainLoop::Step(const std::atomic<bool
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, NextBatch());
     if (batch != nullptr) MUSTER_RETURN_IF_ERROR(EndEpochBefore(*batch));
     if (strategy_->stops_at_once() && session_.ending.requested) return std::nullopt;
-    Stop wish = session_.ending.requested ? Stop::kRequested : Stop::kNo;
-    if (stop.load(std::memory_order_relaxed)) wish = Stop::kInterrupted;
-    MUSTER_ASSIGN_OR_RETURN(const Strategy::Result result, strategy_->Run(batch, wish));
+    Stop request = session_.ending.requested ? Stop::kRequested : Stop::kNo;
+    if (stop.load(std::memory_order_relaxed)) request = Stop::kInterrupted;
+    MUSTER_ASSIGN_OR_RETURN(const Strategy::Result result, strategy_->Run(batch, request));
     switch (result.outcome) {
       case Outcome::kDone:
       case Outcome::kNotFinite:
@@ -275,7 +275,7 @@ absl::Status TrainLoop::Report(const StepValues& values) {
   state_.epoch = values.epoch + 1;
   state_.loss = report_loss_.value();
   state_.has_loss = true;
-  // The mean that is shown forgets slowly: a thousand batches.
+  // The displayed mean covers at most a thousand batches.
   if (report_loss_.rows > 1000.0 * rows) report_loss_ = Mean();
   if (session_.progress.due()) {
     ReportReplicas();

@@ -41,15 +41,15 @@ class TrainLoop {
   void SharePositions();
   absl::Status OpenData();
   absl::StatusOr<std::unique_ptr<BatchSource>> OpenShards();
-  // The input to open. It is watched for columns that find no ids or are unscaled until a warning
-  // was given.
+  // The input to open. Until a warning was given, it is watched for columns that find no ids or are
+  // unscaled.
   InputSpec WatchedInput() const {
     InputSpec input = spec_.input;
     input.watch_data = !warned_of_data_;
     return input;
   }
   // Warns of data files that were changed after the checkpoint from which training continues.
-  absl::Status TellOfChangedData();
+  absl::Status WarnOfChangedData();
   absl::StatusOr<const InputBatch*> NextBatch();
   // Returns false if there is no further batch, or if a hook asked to stop before one.
   absl::StatusOr<bool> RunStep(const std::atomic<bool>& stop);

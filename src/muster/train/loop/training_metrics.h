@@ -25,15 +25,15 @@ class TrainingMetrics {
 
   int64_t epoch() const { return epoch_; }  // counted from 0; -1 before the first step
   double loss() const { return loss_.value(); }
-  // The metrics besides the loss; none for a model whose step gives none. It calls the model's own
-  // functions, so do not call it at each step.
+  // The metrics besides the loss; none for a model whose step gives none. Too expensive for each
+  // step.
   absl::StatusOr<std::vector<metrics::NamedValue>> Values();
 
  private:
   const model::Model& model_;
   int64_t epoch_ = -1;
   Mean loss_;
-  std::unique_ptr<metrics::Metrics> metrics_;  // null: none so far in this epoch
+  std::unique_ptr<metrics::Metrics> metrics_;  // null: no metrics yet in this epoch
 };
 
 }  // namespace muster::train

@@ -1,4 +1,4 @@
-// TrainingWatch: how an evaluator follows the training whose checkpoints it reads.
+// TrainingWatch: an evaluator's view of the training whose checkpoints it reads.
 #pragma once
 
 #include "muster/base/status.h"

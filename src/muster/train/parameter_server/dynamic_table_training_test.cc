@@ -1,5 +1,5 @@
-// Training with tables that grow, in one process and by parameter servers: the expected results,
-// which no death may change.
+// Trains with tables that grow, in one process and by parameter servers; no death may change the
+// results.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -109,7 +109,7 @@ TEST_F(DynamicTrainingTest, OneProcessGrowsItsTablesAndLearns) {
   }
 }
 
-TEST_F(DynamicTrainingTest, AKeyWithoutARowIsARowOfZerosInPrediction) {
+TEST_F(DynamicTrainingTest, AKeyWithoutARowReadsZerosInPrediction) {
   ASSERT_TRUE(Train("model", Training(), kDynamicSpec).ok());
   Write("some.csv", "id,user,seen,shown,y\n1,3,item1,item2,0\n2,77,,neverseen,0\n3,78,,newer,1\n");
   const std::vector<float> logits = Logits("model", "some.csv");
@@ -142,7 +142,7 @@ TEST_F(DynamicTrainingTest, AWarmStartTakesKeysAndRows) {
   EXPECT_GT(difference, 0);
 }
 
-TEST_F(DynamicTrainingTest, AResumedTrainingIsTheUnbrokenOne) {
+TEST_F(DynamicTrainingTest, AResumedTrainingEqualsAnUninterruptedOne) {
   ASSERT_TRUE(Train("whole", Training(), kDynamicSpec).ok());
   TrainSpec first = Training();
   for (const int64_t steps : {7, 25}) {
@@ -153,7 +153,7 @@ TEST_F(DynamicTrainingTest, AResumedTrainingIsTheUnbrokenOne) {
   ExpectSame("cut", "whole", 0);
 }
 
-TEST_F(DynamicTrainingTest, ServersGrowWhatOneProcessGrows) {
+TEST_F(DynamicTrainingTest, ServersGrowTheSameTablesAsOneProcess) {
   ASSERT_TRUE(Train("alone", Training(), kDynamicSpec).ok());
   for (const bool synchronous : {true, false}) {
     for (const int servers : {1, 3}) {
@@ -218,7 +218,7 @@ TEST_F(DynamicTrainingTest, AsynchronousTrainingSurvivesReplicasAndServers) {
   EXPECT_EQ(Keys("model", "items").size(), 12u);
 }
 
-TEST_F(DynamicTrainingTest, AllReduceIsRefusedBeforeAnythingIsTrained) {
+TEST_F(DynamicTrainingTest, AllReduceIsRefusedBeforeTraining) {
   TestCluster cluster(1);
   TrainSpec spec = Training();
   const auto replicas = cluster.New(0);

@@ -41,14 +41,14 @@ TEST_F(PsBackupsTest, EveryRecordIsTrainedOnceOrDropped) {
   }
 }
 
-TEST_F(PsBackupsTest, AllOfThemAreNoBackups) {
+TEST_F(PsBackupsTest, AggregatingAllReplicasMeansNoBackups) {
   TrainWithPs({.replicas = 3, .servers = 2}, Training(), "whole");
   TrainWithPs({.replicas = 3, .servers = 2, .aggregate = 3}, Training(), "all");
   ExpectSame("all", "whole", 0);
 }
 
 // Replica 2 is held until the other replicas have done all their batches.
-TEST_F(PsBackupsTest, ADeadBackupStopsNobody) {
+TEST_F(PsBackupsTest, ADeadBackupStopsNoOtherReplica) {
   const Shape shape = {.replicas = 3, .servers = 2, .aggregate = 2};
   TestServers servers(shape, kTestSpec);
   std::mutex mutex;
@@ -67,12 +67,13 @@ TEST_F(PsBackupsTest, ADeadBackupStopsNobody) {
         return absl::OkStatus();
       });
   ASSERT_TRUE(result.records);
-  // After the others it trains its own batches alone; its first batch is for the step after theirs.
+  // It then trains its own batches alone; its first batch is for the step after those of the
+  // others.
   EXPECT_EQ(*result.records, RecordCounts{.trained = 900});
   EXPECT_EQ(result.step, 21 + 21);
 }
 
-TEST_F(PsBackupsTest, TheLastStepEndsAll) {
+TEST_F(PsBackupsTest, TheLastStepEndsAllReplicas) {
   TrainSpec spec = Training();
   spec.max_steps = 9;
   const Shape shape = {.replicas = 3, .servers = 2, .aggregate = 2};
@@ -88,7 +89,7 @@ TEST_F(PsBackupsTest, TheLastStepEndsAll) {
   // A later run continues at the position of each replica.
   TestServers servers(shape, kTestSpec);
   const TrainResult result = TrainAll(shape, servers, Training(), "model0", {});
-  EXPECT_GE(result.first_step, 9);  // more if others were ahead of the chief
+  EXPECT_GE(result.first_step, 9);  // greater if other replicas were ahead of the chief
   ASSERT_TRUE(result.records);
   EXPECT_EQ(result.records->trained + result.records->dropped, 900);
 }

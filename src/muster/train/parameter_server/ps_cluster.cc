@@ -33,8 +33,8 @@ class PsPeers : public Peers {
   absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) override {
     return PsStep::Create(session, MakeClient(), key_);
   }
-  // The servers end last: a chief that is started again while the last checkpoint is evaluated
-  // still needs them.
+  // The servers end last: a chief that is restarted while the last checkpoint is evaluated still
+  // needs them.
   absl::Status Leave() override {
     absl::Status left = evaluator_ != nullptr ? evaluator_->Leave() : absl::OkStatus();
     if (absl::IsCancelled(left)) return left;  // the chief's replacement still needs the servers
@@ -43,7 +43,7 @@ class PsPeers : public Peers {
   }
 
  private:
-  // Needs no variables: it sends only kEnd.
+  // The client needs no variables: it sends only kEnd.
   absl::Status EndServers() const {
     MUSTER_ASSIGN_OR_RETURN(const auto client, ps::Client::Create(MakeClient(), key_, {}));
     MUSTER_RETURN_IF_ERROR(client->Connect().status());
@@ -109,7 +109,8 @@ class ServerTask : public ParameterServer {
   ps::Variables variables_;
   std::optional<ps::Placement> placement_;
   std::unique_ptr<ps::Server> server_;
-  std::unique_ptr<Acceptor> acceptor_, local_acceptor_;  // both call server_: must end before it
+  // Both call server_, so that they must end before it.
+  std::unique_ptr<Acceptor> acceptor_, local_acceptor_;
 };
 
 }  // namespace
@@ -134,8 +135,8 @@ absl::Status ServeParameters(const model::Model& model, const PsCluster& cluster
     if (server->WaitForEnd(kLookSeconds)) return absl::OkStatus();
   }
   if (server->failure().ok()) server->AskForSave();
-  // A chief that gave up a batch connects again at once: only if the server is alone twice in
-  // succession has the chief left.
+  // A chief that abandoned a batch connects again at once: it has left only if the server is alone
+  // twice in succession.
   bool alone = false;
   for (double stayed = 0; !server->may_go() && stayed < kStaySeconds; stayed += kLookSeconds) {
     if (stayed >= kAskSeconds && !server->is_saved()) break;

@@ -1,5 +1,5 @@
-// PsCluster: a training whose weights and slots are on parameter servers (ps/): what a replica
-// needs to take part in it, and the life of a server.
+// PsCluster: the cluster of a training whose weights and slots are on parameter servers (ps/): the
+// peers of a replica, and the main loop of a server.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The record counts of parameter servers, compared with what replicas did.
+// Compares the record counts of parameter servers with the batches of the replicas.
 #include <array>
 #include <atomic>
 
@@ -47,7 +47,7 @@ TEST_F(PsCountsTest, TheRestsOfEpochsAreDropped) {
   }
 }
 
-TEST_F(PsCountsTest, DeathsOfReplicasRepeatNothing) {
+TEST_F(PsCountsTest, DeathsOfReplicasRepeatNoRecord) {
   for (const bool synchronous : {true, false}) {
     const Shape shape = {.synchronous = synchronous, .replicas = 3, .servers = 2};
     TestServers servers(shape, kTestSpec);
@@ -58,11 +58,11 @@ TEST_F(PsCountsTest, DeathsOfReplicasRepeatNothing) {
     };
     EXPECT_EQ(Counted(shape, servers, Training(), StrCat("model", synchronous), kill),
               RecordCounts{.trained = kRows});
-    for (const auto& each : steps) EXPECT_GT(each, 21) << "it died";
+    for (const auto& each : steps) EXPECT_GT(each, 21) << "the replica was killed";
   }
 }
 
-TEST_F(PsCountsTest, ALostServerRepeatsWhatIsNotInTheCheckpoint) {
+TEST_F(PsCountsTest, ALostServerRepeatsTheRecordsSinceTheCheckpoint) {
   for (const int victim : {0, 1}) {
     const Shape shape = {.replicas = 2, .servers = 2};
     TestServers servers(shape, kTestSpec);
@@ -84,7 +84,7 @@ TEST_F(PsCountsTest, ALostServerRepeatsWhatIsNotInTheCheckpoint) {
   }
 }
 
-TEST_F(PsCountsTest, AsynchronousReplicasRepeatEachItsOwn) {
+TEST_F(PsCountsTest, EachAsynchronousReplicaRepeatsItsOwnRecords) {
   for (const int victim : {0, 1}) {
     const Shape shape = {.synchronous = false, .replicas = 3, .servers = 2};
     TestServers servers(shape, kTestSpec);

@@ -127,7 +127,7 @@ absl::Status PsStep::Open() {
   if (is_chief()) MUSTER_RETURN_IF_ERROR(CheckReplicas(session_, size()));
   MUSTER_RETURN_IF_ERROR(replica_->Recover(absl::OkStatus()).status());
   UpdatePlace();
-  // Other replicas may already have continued from the state that this one loaded.
+  // Other replicas may already have continued from the state that this one has loaded.
   if (examples_ < 0) examples_ = replica_->work();
   return absl::OkStatus();
 }
@@ -150,7 +150,7 @@ absl::StatusOr<Strategy::Result> PsStep::Run(const InputBatch* batch, Stop stop)
 
 absl::StatusOr<Strategy::Result> PsStep::TryRun(const InputBatch* batch, Stop stop) {
   const uint32_t rows = batch != nullptr ? static_cast<uint32_t>(batch->features.rows) : 0;
-  // Synchronous: a wish to stop is sent with a pull, so that all replicas stop.
+  // Synchronous: a request to stop is sent with a pull, so that all replicas stop.
   const bool pulls = batch != nullptr ? synchronous() || stop == Stop::kNo
                                       : in_lock_step() || (synchronous() && stop != Stop::kNo);
   if (!pulls) {
@@ -174,12 +174,12 @@ absl::StatusOr<Strategy::Result> PsStep::TryRun(const InputBatch* batch, Stop st
 }
 
 absl::Status PsStep::PullBlocks(const InputBatch* batch) {
-  if (batch == nullptr) return blocks_.Take(features::FeatureBatch());
+  if (batch == nullptr) return blocks_.Renumber(features::FeatureBatch());
   engine::Engine& engine = *session_.model.engine;
-  if (!engine.finds_ids()) return blocks_.Take(batch->features);
+  if (!engine.finds_ids()) return blocks_.Renumber(batch->features);
   features::FeatureBatch found = batch->features;
   MUSTER_RETURN_IF_ERROR(engine.FindIds(&found));
-  return blocks_.Take(found);
+  return blocks_.Renumber(found);
 }
 
 Strategy::Result PsStep::EndBy(uint32_t stop) {
@@ -202,8 +202,8 @@ StepValues PsStep::GetValues(const InputBatch* batch, const engine::StepResult& 
   if (in_lock_step()) {
     values.rows = static_cast<int>(pulled.rows);
   } else if (batch != nullptr && (!synchronous() || pushed.finite == 0)) {
-    // The count of examples does not contain this batch if its loss is not finite, and perhaps not
-    // if this replica has just come: at least this batch's rows are reported.
+    // The count of examples lacks this batch if its loss is not finite, and may lack it if this
+    // replica has just connected: at least the rows of this batch are reported.
     values.rows = std::max(values.rows, batch->features.rows);
   }
   return values;
@@ -270,7 +270,7 @@ absl::StatusOr<ps::Pushed> PsStep::MakePush(const InputBatch* batch,
       continue;
     }
     dense.emplace_back();
-    // The kept rows are numbers in the block; these are the table's rows and keys.
+    // The kept rows are indexes in the block; these are the rows and keys of the table.
     const std::span<const int32_t> touched = blocks_.rows(static_cast<int>(i));
     const std::span<const int64_t> touched_keys = blocks_.keys(static_cast<int>(i));
     std::vector<int32_t>& whole = rows.emplace_back();
@@ -313,7 +313,7 @@ absl::Status PsStep::RestoreCheckpoint() {
   if (session_.checkpoint.step < 0) {
     return absl::UnavailableError(
         StrCat("a parameter server was lost, and ", session_.config.model_dir,
-               " has no checkpoint to begin again from: start the training anew"));
+               " has no checkpoint to return to: start the training again"));
   }
   if (session_.data.positions.empty() && session_.data.position.has_value()) {
     session_.data.positions = {data::SerializePosition(*session_.data.position)};

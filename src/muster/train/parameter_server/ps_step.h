@@ -8,8 +8,8 @@
 // replicas each replica divides by its own rows too, and the servers apply the mean, weighted by
 // rows, of the gradients that make a step; a batch that arrives too late for its step is dropped.
 //
-// The servers know each replica's position in its data. A restarted replica continues there, and
-// the others notice only the delay. When a server is lost, the chief loads the newest checkpoint
+// The servers know each replica's position in its data. A restarted replica continues there; the
+// others notice only a delay. When a server is lost, the chief loads the newest checkpoint
 // into all of them, and every replica goes back to its position there.
 #pragma once
 
@@ -75,7 +75,7 @@ class PsStep : public Strategy {
   int rank() const override { return spec_.replica; }
   int size() const override { return spec_.training.replicas; }
   int64_t ConsumeExamples() override;
-  int steps_a_batch() const override { return synchronous() ? 1 : size(); }
+  int steps_per_batch() const override { return synchronous() ? 1 : size(); }
 
  private:
   PsStep(Session& session, ps::ClientSpec spec, TableBlocks blocks, ps::Variables variables);

@@ -1,4 +1,4 @@
-// Training by parameter servers: the expected results, which no death may change.
+// Trains by parameter servers; no death may change the results.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ std::string WithClip(std::string_view clip) {
   return spec.insert(spec.find(kType) + kType.size(), StrCat("  clip_gradients: {", clip, "}\n"));
 }
 
-TEST_F(PsTrainingTest, SynchronousIsAllReduce) {
+TEST_F(PsTrainingTest, SynchronousTrainingEqualsAllReduce) {
   // Adam moves every row of its tables at every step.
   for (const auto& [name, yaml] :
        {std::pair("adagrad", std::string(kTestSpec)),
@@ -78,7 +78,7 @@ TEST_F(PsTrainingTest, AsynchronousTrainsOnEveryBatchOnceAndLearns) {
   EXPECT_GT(auc.at("served"), 0.75);
 }
 
-TEST_F(PsTrainingTest, SynchronousRunsRepeatAndResumeWithOtherServers) {
+TEST_F(PsTrainingTest, SynchronousRunsAreReproducibleAndResumeWithOtherServers) {
   TrainWithPs({.replicas = 3, .servers = 1}, Training(), "whole");
   TrainWithPs({.replicas = 3, .servers = 1}, Training(), "again");
   ExpectSame("again", "whole", 0);
@@ -89,7 +89,7 @@ TEST_F(PsTrainingTest, SynchronousRunsRepeatAndResumeWithOtherServers) {
   ExpectSame("cut", "whole", 1e-6f);
 }
 
-// Between a step and the save that follows it: kills a server, and asks for a save.
+// Kills a server, and requests a save, between a step and the save that follows it.
 class KillBeforeSave : public Hook {
  public:
   explicit KillBeforeSave(std::function<void()> kill) : kill_(std::move(kill)) {}
@@ -127,7 +127,7 @@ TEST_F(PsTrainingTest, AServerThatIsLostDuringASaveDoesNotEndTheChief) {
   }
 }
 
-TEST_F(PsTrainingTest, AnotherNumberOfReplicasIsSaid) {
+TEST_F(PsTrainingTest, AnotherNumberOfReplicasIsAnError) {
   TrainSpec first = Training();
   first.max_steps = 3;
   TrainWithPs({.replicas = 2, .servers = 1}, first, "model");
@@ -138,7 +138,7 @@ TEST_F(PsTrainingTest, AnotherNumberOfReplicasIsSaid) {
               AllOf(HasSubstr("2 replicas"), HasSubstr("--fresh-data")));
 }
 
-TEST_F(PsTrainingTest, ASumIsClippedByANormAsByAllReduce) {
+TEST_F(PsTrainingTest, ASumIsClippedByANormAsInAllReduce) {
   TrainByAllReduce(3, Training(), "unclipped", std::string(kTestSpec));
   for (const char* const clip : {"norm: 0.02", "global_norm: 0.05"}) {
     const std::string yaml = WithClip(clip), wanted = StrCat("allreduce-", clip);
@@ -152,7 +152,7 @@ TEST_F(PsTrainingTest, ASumIsClippedByANormAsByAllReduce) {
   }
 }
 
-TEST_F(PsTrainingTest, AServerThatIsToldToStopGoesWhenNobodyIsThere) {
+TEST_F(PsTrainingTest, ATerminatedServerEndsIfNoReplicaIsConnected) {
   TestServers servers({.servers = 1}, kTestSpec);
   const auto model = model::BuildModel(model::ParseModelSpec(*files_, kTestSpec, "s").value());
   PsCluster cluster = servers.Cluster({job::TaskType::kPs, 0});
@@ -164,7 +164,7 @@ TEST_F(PsTrainingTest, AServerThatIsToldToStopGoesWhenNobodyIsThere) {
 }
 
 // Replica 1 delays its sixth batch until replica 0 has done as many batches as the bound allows.
-TEST_F(PsTrainingTest, NobodyRunsFurtherAheadThanTheBound) {
+TEST_F(PsTrainingTest, NoReplicaExceedsTheBoundOnStaleness) {
   for (const int64_t bound : {0, 3}) {
     const Shape shape = {.synchronous = false, .replicas = 2, .servers = 2, .staleness = bound};
     std::mutex mutex;
@@ -300,7 +300,7 @@ TEST_F(PsTrainingTest, AsynchronousTrainingSurvivesReplicasAndServers) {
   EXPECT_EQ(step, 3 * 7 * 3);
 }
 
-TEST_F(PsTrainingTest, AnAsynchronousChiefThatCameLateHasNothingLeftToDo) {
+TEST_F(PsTrainingTest, ALateAsynchronousChiefHasNothingLeftToDo) {
   constexpr int kSteps = 20;
   const Shape shape = {.synchronous = false};
   TestServers servers(shape, kTestSpec);

@@ -29,7 +29,7 @@ absl::Status CheckServable(const model::ModelSpec& spec) {
   if (std::ranges::any_of(parts, synchronized)) {
     return absl::UnimplementedError(
         "synchronized_batch_norm with parameter servers: their workers do not wait for each other "
-        "in the midst of a step; train by --strategy allreduce, or leave it out");
+        "within a step; train by --strategy allreduce, or leave it out");
   }
   const char* const function = spec.exported == nullptr          ? nullptr
                                : spec.exported->applies          ? "optimizer"
@@ -38,7 +38,7 @@ absl::Status CheckServable(const model::ModelSpec& spec) {
   if (function != nullptr) {
     return absl::UnimplementedError(StrCat(
         spec.exported->folder, ": the ", function, " of ", spec.exported->optimizer_name,
-        " is a function that TensorFlow computes, which parameter servers have not: train by "
+        " is a function of TensorFlow, which parameter servers do not run: train by "
         "--strategy allreduce (--workers N without --ps), or export with ",
         spec.exported->applies ? StrCat("one of ", KerasClasses(), " and no constraints on weights")
                                : "a number or one of Keras's schedules"));

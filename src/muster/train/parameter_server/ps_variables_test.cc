@@ -1,4 +1,5 @@
-// How parameter servers, and the sinks that push to them, treat a model's optimizers and clipping.
+// The optimizers and the clipping of a model as parameter servers, and the sinks that push to them,
+// see them.
 #include "muster/train/parameter_server/ps_variables.h"
 
 #include "muster/train/parameter_server/ps_step.h"
@@ -34,7 +35,7 @@ TEST(PsVariablesTest, TablesOfAnOptimizerThatSquaresArePushedWithSquares) {
   EXPECT_EQ(without, 1);
 }
 
-TEST(PsVariablesTest, TablesThatAreCutAlreadyAreNotCutOnTheServers) {
+TEST(PsVariablesTest, ClippedTablesAreNotClippedAgainOnTheServers) {
   model::Model model = MakeModel(kTestSpec);
   for (const bool cut : {false, true}) {
     model.spec.clip_gradients = {

@@ -1,5 +1,5 @@
-// Trainings by parameter servers in which a task does not come: each task that waits names the
-// absent one, and when time is up all end with its name.
+// Trainings by parameter servers in which a task is missing: each waiting task names it, and after
+// the timeout all end with an error that names it.
 #include <mutex>
 
 #include "muster/train/parameter_server/ps_training_test_support.h"
@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 class Notes {
  public:
-  std::function<void(const std::string&)> Taker() {
+  std::function<void(const std::string&)> MakeNote() {
     return [this](const std::string& text) {
       const std::lock_guard lock(mutex_);
       notes_.push_back(text);
@@ -30,7 +30,7 @@ class Notes {
 
 class PsWaitsTest : public PsTrainingTest {
  protected:
-  // Long enough for the tasks that do come.
+  // Long enough for the tasks that are started.
   static constexpr double kSeconds = 8;
 
   // Trains as replica `rank`, alone.
@@ -39,7 +39,7 @@ class PsWaitsTest : public PsTrainingTest {
                                        : job::TaskId{job::TaskType::kWorker, rank - 1};
     PsCluster cluster = servers.Cluster(self);
     cluster.replica = rank;
-    cluster.context.note = notes->Taker();
+    cluster.context.note = notes->MakeNote();
     TrainSpec spec = Training();
     spec.input.source.shard = {
         .index = rank, .count = shape.replicas, .by = data::ShardBy::kRecord};
@@ -54,7 +54,7 @@ class PsWaitsTest : public PsTrainingTest {
   }
 };
 
-TEST_F(PsWaitsTest, AMissingReplicaIsNamedByEveryStrategy) {
+TEST_F(PsWaitsTest, AMissingReplicaIsNamedWithEveryStrategy) {
   std::vector<std::jthread> threads;
   for (const bool synchronous : {true, false}) {
     for (const int rank : {0, 1}) {
@@ -78,12 +78,12 @@ TEST_F(PsWaitsTest, AMissingServerIsNamed) {
   ExpectNamed(TrainAlone(servers, shape, 0, &notes), notes, "ps-1");
 }
 
-TEST_F(PsWaitsTest, AServerThatNobodyComesToEndsWithTheirName) {
+TEST_F(PsWaitsTest, AServerNamesAllReplicasIfNoneConnects) {
   const Shape shape = {.rendezvous_seconds = 2};
   TestServers servers(shape, kTestSpec);
   PsCluster cluster = servers.Cluster({job::TaskType::kPs, 0});
   Notes notes;
-  cluster.context.note = notes.Taker();
+  cluster.context.note = notes.MakeNote();
   servers.End(0);
   const absl::Status status = ServeParameters(servers.model(), cluster, servers.key());
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
@@ -91,14 +91,14 @@ TEST_F(PsWaitsTest, AServerThatNobodyComesToEndsWithTheirName) {
   EXPECT_THAT(notes.all(), Contains("waiting for chief-0, worker-0"));
 }
 
-TEST_F(PsWaitsTest, WhoIsRefusedIsToldWhyAtBothEnds) {
+TEST_F(PsWaitsTest, ARefusalIsReportedByBothTasks) {
   const Shape shape = {};
   TestServers servers(shape, kTestSpec);
   servers.End(0);
   Notes at_server;
   PsCluster ps = servers.Cluster({job::TaskType::kPs, 0});
   ps.context.agreement = "epochs=5";
-  ps.context.note = at_server.Taker();
+  ps.context.note = at_server.MakeNote();
   const auto server = StartParameterServer(servers.model(), ps, servers.key());
   ASSERT_TRUE(server.ok()) << server.status();
   PsCluster worker = servers.Cluster({job::TaskType::kWorker, 0});

@@ -111,10 +111,10 @@ TEST_F(ApplySinkTest, AllGradientsAreAppliedAtOnce) {
 TEST_F(ApplySinkTest, AStepWithoutGradientsChangesNothing) {
   UpdateSink next(model_, *variables_);
   ApplySink sink(*engine_->updater(), *variables_, next);
-  engine_->failure = absl::InternalError("must not be asked");
+  engine_->failure = absl::InternalError("the updater must not be called");
   EXPECT_TRUE(sink.Finish().ok());
   sink.Dense(0, std::vector<float>{1, -1});
-  EXPECT_THAT(ToStd(sink.Finish().message()), HasSubstr("must not be asked"));
+  EXPECT_THAT(ToStd(sink.Finish().message()), HasSubstr("the updater must not be called"));
   EXPECT_THAT(Weights(0), ElementsAre(0, 0));
 }
 

@@ -21,9 +21,9 @@
 
 namespace muster::train {
 
-// Clipped by value or by norm, a gradient is forwarded at once; for the global norm all are kept
-// (rows as rows) until Finish. Moving statistics are forwarded unchanged. Memory is kept between
-// steps. One owner thread; `next` must outlive the sink.
+// A gradient that is clipped by value or by norm is forwarded at once; for the global norm all
+// gradients are kept (rows as rows) until Finish. Moving statistics are forwarded unchanged. Memory
+// is kept between steps. One owner thread; `next` must outlive the sink.
 class ClipSink : public engine::GradientSink {
  public:
   ClipSink(const optim::ClipSpec& spec, engine::GradientSink& next) : spec_(spec), next_(next) {}

@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::FloatNear;
 using testing::Pointwise;
 
-// Notes the gradients that it gets, in order. Table 3 wants squares.
+// Records the gradients that it gets, in order. Table 3 wants squares.
 class NotingSink : public engine::GradientSink {
  public:
   struct Note {
@@ -78,7 +78,7 @@ TEST(ClipSinkTest, ClipsByValueAndNormAtOnce) {
   }
 }
 
-TEST(ClipSinkTest, ClipsByGlobalNormWhenAllAreThere) {
+TEST(ClipSinkTest, ClipsByGlobalNormWhenAllGradientsHaveArrived) {
   NotingSink noting;
   ClipSink sink({ClipKind::kGlobalNorm, 3}, noting);
   for (int step = 0; step < 2; ++step) {
@@ -134,7 +134,7 @@ TEST(ClipSinkTest, NormsAreOverTheEntriesOfATableWithSquares) {
   }
 }
 
-TEST(ClipSinkTest, TablesThatAreCutAlreadyPass) {
+TEST(ClipSinkTest, AlreadyClippedTablesAreUnchanged) {
   NotingSink noting;
   ClipSink sink({.kind = ClipKind::kValue, .limit = 1, .tables_are_cut = true}, noting);
   GiveAll(sink);
@@ -143,7 +143,7 @@ TEST(ClipSinkTest, TablesThatAreCutAlreadyPass) {
 }
 
 // NaN is forwarded, so that the next step finds it.
-TEST(ClipSinkTest, PassesOnWhatIsNotANumber) {
+TEST(ClipSinkTest, ForwardsNan) {
   const std::vector<float> bad = {1, std::numeric_limits<float>::quiet_NaN()};
   for (const ClipKind kind : {ClipKind::kValue, ClipKind::kNorm, ClipKind::kGlobalNorm}) {
     NotingSink noting;

@@ -17,9 +17,9 @@ bool HasDynamicTables(const model::ModelSpec& spec) {
 absl::Status CheckReducible(const model::ModelSpec& spec) {
   if (!HasDynamicTables(spec)) return absl::OkStatus();
   return absl::UnimplementedError(
-      "columns of 'keys' with several replicas by all-reduce: each would grow its tables by "
-      "itself; "
-      "train with parameter servers (--ps), or in one process, or give the column a size ('hash')");
+      "columns of 'keys' cannot be trained by all-reduce, since each replica would grow its own "
+      "tables: train with parameter servers (--ps), or in one process, or give the column a size "
+      "('hash')");
 }
 
 tables::Growth GetGrowth(const engine::VariableSpec& spec, uint64_t seed, size_t index) {
@@ -104,9 +104,9 @@ void DynamicTables::ReadImage(int variable, float* block) const {
   }
 }
 
-absl::StatusOr<const features::FeatureBatch*> DynamicTables::Take(
+absl::StatusOr<const features::FeatureBatch*> DynamicTables::Renumber(
     const features::FeatureBatch& batch) {
-  MUSTER_RETURN_IF_ERROR(blocks_.Take(batch));
+  MUSTER_RETURN_IF_ERROR(blocks_.Renumber(batch));
   for (const int table : blocks_.tables()) {
     const auto i = static_cast<size_t>(table);
     const std::span<const int64_t> keys = blocks_.keys(table);

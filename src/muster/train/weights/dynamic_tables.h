@@ -63,11 +63,11 @@ class DynamicTables {
 
   // Returns `batch` with the ids of these tables renumbered into blocks of the rows that it
   // touches; valid until the next call.
-  absl::StatusOr<const features::FeatureBatch*> Take(const features::FeatureBatch& batch);
+  absl::StatusOr<const features::FeatureBatch*> Renumber(const features::FeatureBatch& batch);
   // The views for the engine: those blocks, and the views of `variables` for all other variables.
   std::span<const engine::VariableView> views() const { return views_; }
 
-  // Training: applies gradients; `rows` are those of the block of the last Take; `step` is the
+  // Training: applies gradients; `rows` are those of the block of the last Renumber; `step` is the
   // global step before the update.
   void Apply(int variable, std::span<const int32_t> rows, std::span<const float> gradient,
              int64_t step);

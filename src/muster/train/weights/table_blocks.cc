@@ -42,7 +42,7 @@ absl::StatusOr<TableBlocks> TableBlocks::Create(const engine::Engine& engine, Wh
     if (rows == specs[i].shape[0]) continue;
     return absl::UnimplementedError(StrCat(
         "table ", specs[i].name, " of ", specs[i].shape[0], " rows shares its ids with one of ",
-        rows, ": parameter servers want them of one size; train by --strategy allreduce"));
+        rows, ": parameter servers need tables of one size; train by --strategy allreduce"));
   }
   for (const auto& [list, table] : table_of_list) {
     const int group = blocks.group_of_[static_cast<size_t>(table)];
@@ -52,7 +52,7 @@ absl::StatusOr<TableBlocks> TableBlocks::Create(const engine::Engine& engine, Wh
   return blocks;
 }
 
-absl::Status TableBlocks::Take(const features::FeatureBatch& batch) {
+absl::Status TableBlocks::Renumber(const features::FeatureBatch& batch) {
   batch_ = batch;
   for (Group& group : groups_) {
     lists_.clear();
@@ -60,13 +60,13 @@ absl::Status TableBlocks::Take(const features::FeatureBatch& batch) {
       if (std::cmp_greater_equal(list, batch_.id_lists.size())) continue;  // the engine reports it
       lists_.push_back(&batch_.id_lists[static_cast<size_t>(list)]);
     }
-    MUSTER_RETURN_IF_ERROR(group.grows ? RenumberKeys(group) : Renumber(group));
+    MUSTER_RETURN_IF_ERROR(group.grows ? RenumberKeys(group) : RenumberIds(group));
   }
   return absl::OkStatus();
 }
 
-// Several lists are renumbered as one: they are joined, one after the other.
-absl::Status TableBlocks::Renumber(Group& group) {
+// Several lists are concatenated and renumbered as one.
+absl::Status TableBlocks::RenumberIds(Group& group) {
   std::vector<int32_t>* ids = lists_.size() == 1 ? &lists_[0]->ids : &joined_;
   if (lists_.size() != 1) {
     joined_.clear();
@@ -96,7 +96,7 @@ absl::Status TableBlocks::RenumberKeys(Group& group) {
   for (auto* list : lists_) {
     if (list->keys.size() != list->ids.size()) {
       return absl::InvalidArgumentError(StrCat(list->ids.size(), " ids with ", list->keys.size(),
-                                               " keys, of a table that grows by them"));
+                                               " keys for a table that grows"));
     }
     for (size_t i = 0; i < list->ids.size(); ++i) {
       if (list->ids[i] < 0) continue;

@@ -1,6 +1,6 @@
 // TableBlocks: finds the rows of tables that one batch touches, and renumbers the batch's ids into
-// blocks of these rows. An engine gets such blocks if no replica has whole tables, or if tables
-// grow and have keys instead of numbered rows.
+// blocks of these rows. An engine gets such blocks if replicas do not have whole tables, or if
+// tables grow and have keys instead of numbered rows.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ class TableBlocks {
 
   // Renumbers a batch. OUT_OF_RANGE for an id outside its table; INVALID_ARGUMENT for a list of a
   // table that grows if its numbers of keys and ids differ.
-  absl::Status Take(const features::FeatureBatch& batch);
+  absl::Status Renumber(const features::FeatureBatch& batch);
 
-  // Valid until the next Take. Row i of a table's block is row rows(table)[i] of the table or, if
-  // the table grows, the row of keys(table)[i]. Rows are in order of first appearance.
+  // Valid until the next Renumber. Row i of a table's block is row rows(table)[i] of the table or,
+  // if the table grows, the row of keys(table)[i]. Rows are in order of first appearance.
   const features::FeatureBatch& batch() const { return batch_; }
   std::span<const int32_t> rows(int table) const {
     return groups_[static_cast<size_t>(group_of_[static_cast<size_t>(table)])].distinct.rows;
@@ -41,7 +41,7 @@ class TableBlocks {
   std::span<const int> tables() const { return tables_; }  // variables of the tables, ascending
 
  private:
-  // Tables that share id lists, and these lists.
+  // Tables that share id lists, and those lists.
   struct Group {
     int64_t table_rows = 0;
     std::vector<int> lists = {};
@@ -53,14 +53,14 @@ class TableBlocks {
   };
 
   // Both renumber the ids of lists_.
-  absl::Status Renumber(Group& group);
+  absl::Status RenumberIds(Group& group);
   absl::Status RenumberKeys(Group& group);
 
   std::vector<int> tables_;
   std::vector<int> group_of_;  // by variable; -1: no table
   std::vector<Group> groups_;
   features::FeatureBatch batch_;
-  // For the group that Take is renumbering.
+  // Used for the group that Renumber is working on.
   std::vector<features::IdList*> lists_;  // point into batch_
   engine::DistinctRowsFinder finder_;
   std::vector<int32_t> joined_;

@@ -50,33 +50,33 @@ FeatureBatch Batch(std::vector<std::vector<int32_t>> lists) {
   return batch;
 }
 
-TEST(TableBlocksTest, IdsBecomePlacesInTheRowsThatABatchTouches) {
+TEST(TableBlocksTest, IdsBecomeIndexesOfTheTouchedRows) {
   const Tables engine({100, 10}, {{.variable = 1, .id_list = 0}, {.variable = 2, .id_list = 1}});
   auto blocks = TableBlocks::Create(engine);
   ASSERT_TRUE(blocks.ok()) << blocks.status();
   EXPECT_THAT(blocks->tables(), ElementsAre(1, 2));
   for (int again = 0; again < 2; ++again) {
-    ASSERT_TRUE(blocks->Take(Batch({{70, -1, 5, 70}, {9, 9, 0, 9}})).ok());
+    ASSERT_TRUE(blocks->Renumber(Batch({{70, -1, 5, 70}, {9, 9, 0, 9}})).ok());
     EXPECT_THAT(blocks->rows(1), ElementsAre(70, 5));
     EXPECT_THAT(blocks->rows(2), ElementsAre(9, 0));
     EXPECT_THAT(blocks->batch().id_lists[0].ids, ElementsAre(0, -1, 1, 0));
     EXPECT_THAT(blocks->batch().id_lists[1].ids, ElementsAre(0, 0, 1, 0));
   }
-  ASSERT_TRUE(blocks->Take(Batch({{3}, {-1}})).ok());
+  ASSERT_TRUE(blocks->Renumber(Batch({{3}, {-1}})).ok());
   EXPECT_THAT(blocks->rows(1), ElementsAre(3));
   EXPECT_THAT(blocks->rows(2), ElementsAre());
 }
 
 // A column that is both wide and deep has one list and two tables; a shared embedding has two
 // lists.
-TEST(TableBlocksTest, WhatSharesAListOrATableSharesNumbers) {
+TEST(TableBlocksTest, TablesThatShareAListHaveTheSameNumbers) {
   const Tables engine({10, 10, 10}, {{.variable = 1, .id_list = 0},
                                      {.variable = 2, .id_list = 0},
                                      {.variable = 2, .id_list = 1},
                                      {.variable = 3, .id_list = 1}});
   auto blocks = TableBlocks::Create(engine);
   ASSERT_TRUE(blocks.ok()) << blocks.status();
-  ASSERT_TRUE(blocks->Take(Batch({{7, 3}, {3, 8}})).ok());
+  ASSERT_TRUE(blocks->Renumber(Batch({{7, 3}, {3, 8}})).ok());
   for (const int table : {1, 2, 3}) EXPECT_THAT(blocks->rows(table), ElementsAre(7, 3, 8));
   EXPECT_THAT(blocks->batch().id_lists[0].ids, ElementsAre(0, 1));
   EXPECT_THAT(blocks->batch().id_lists[1].ids, ElementsAre(1, 2));
@@ -87,13 +87,13 @@ TEST(TableBlocksTest, TablesOfTwoSizesForOneListAreRefused) {
   EXPECT_EQ(TableBlocks::Create(engine).status().code(), absl::StatusCode::kUnimplemented);
 }
 
-TEST(TableBlocksTest, AnIdOutsideItsTableIsAnErrorAndTheNextBatchIsFine) {
+TEST(TableBlocksTest, AnIdOutsideItsTableIsAnErrorOfItsBatchAlone) {
   const Tables engine({10}, {{.variable = 1, .id_list = 0}});
   auto blocks = TableBlocks::Create(engine);
   ASSERT_TRUE(blocks.ok());
   for (const int32_t bad : {10, -2}) {
-    EXPECT_EQ(blocks->Take(Batch({{4, bad}})).code(), absl::StatusCode::kOutOfRange);
-    ASSERT_TRUE(blocks->Take(Batch({{4, 2}})).ok());
+    EXPECT_EQ(blocks->Renumber(Batch({{4, bad}})).code(), absl::StatusCode::kOutOfRange);
+    ASSERT_TRUE(blocks->Renumber(Batch({{4, 2}})).ok());
     EXPECT_THAT(blocks->rows(1), ElementsAre(4, 2));
   }
 }

@@ -7,7 +7,7 @@
 namespace muster::train {
 namespace {
 
-// Waking the other threads costs as much as updating this many floats.
+// Waking the other threads takes as long as updating this many floats.
 constexpr size_t kFewFloats = 32 * 1024;
 // Adagrad chooses one of two roundings for each block of kBlockFloats floats, or of kBlockRows rows
 // of one float, by the values in the block (math/update_kernels.inc): parts must not cut blocks.

@@ -13,7 +13,7 @@
 namespace muster::train {
 namespace {
 
-// Its tables and its kernel are large enough to be updated in parts.
+// A model whose tables and kernel are large enough to be updated in parts.
 constexpr std::string_view kLargeSpec = R"(
 inputs: {word: string, y: int}
 label: y
@@ -72,7 +72,7 @@ std::vector<std::vector<float>> AfterUpdates(
   return values;
 }
 
-TEST(UpdateSinkTest, BytesDoNotDependOnTheThreads) {
+TEST(UpdateSinkTest, BytesDoNotDependOnTheNumberOfThreads) {
   for (const char* optimizer : {"adagrad", "{adagrad: {initial_accumulator: 0, epsilon: 1e-5}}",
                                 "adam", "{adam: {lazy: true}}", "{adam: {weight_decay: 0.1}}",
                                 "rmsprop", "{rmsprop: {centered: true, weight_decay: 0.1}}", "ftrl",
@@ -87,7 +87,7 @@ TEST(UpdateSinkTest, BytesDoNotDependOnTheThreads) {
   }
 }
 
-TEST(UpdateSinkTest, BytesDoNotDependOnTheThreadsByKerasRules) {
+TEST(UpdateSinkTest, BytesDoNotDependOnTheNumberOfThreadsByKerasRules) {
   constexpr auto kKeras = optim::OptimizerSpec::Rule::kKeras;
   for (const char* optimizer :
        {"adagrad", "adam", "{adam: {weight_decay: 0.1}}", "rmsprop",
@@ -95,7 +95,7 @@ TEST(UpdateSinkTest, BytesDoNotDependOnTheThreadsByKerasRules) {
         "{sgd: {weight_decay: 0.1, momentum: 0.9}}"}) {
     const auto expected = AfterUpdates(optimizer, 1, kKeras);
     ASSERT_GE(expected.size(), 10u);
-    EXPECT_NE(expected, AfterUpdates(optimizer, 1)) << optimizer << ": both rules are one";
+    EXPECT_NE(expected, AfterUpdates(optimizer, 1)) << optimizer << ": both rules give the same";
     EXPECT_EQ(AfterUpdates(optimizer, 3, kKeras), expected) << optimizer;
   }
 }

@@ -145,7 +145,7 @@ std::vector<checkpoint::Tensor> Variables::Tensors(bool with_slots) const {
   return tensors;
 }
 
-// For FrozenTensors each of these slots is a separate variable, numbered after those of the model.
+// FrozenTensors regards each of these slots as a variable, numbered after those of the model.
 std::vector<checkpoint::Tensor> Variables::UpdaterTensors(const std::string& prefix) const {
   std::vector<checkpoint::Tensor> tensors;
   if (updater_slots_.empty()) return tensors;
@@ -235,7 +235,7 @@ absl::Status Variables::CheckDynamic() const {
       continue;
     }
     return absl::DataLossError(StrCat("table ", specs_[i].name, ": the checkpoint has ", rows,
-                                      " keys, and rows, slots or steps of another number"));
+                                      " keys, but other numbers of rows, slots or steps"));
   }
   return absl::OkStatus();
 }

@@ -38,11 +38,11 @@ class Variables {
   std::span<float* const> slots(int variable) const { return slots_[variable]; }
   // Slots of an optimizer that came as a function (model::Model::applies), in its updater's order.
   std::span<const std::span<char>> updater_slots() const { return updater_slots_; }
-  // The updater's slots as tensors of a bundle, under the names "PREFIX/SLOT".
+  // The updater's slots as tensors with the names "PREFIX/SLOT".
   std::vector<checkpoint::Tensor> UpdaterTensors(const std::string& prefix) const;
 
-  // The whole state of a table that grows, as the newest checkpoint has it or the next one will;
-  // views() and slots() are empty for such a table. Null for other variables. Call CheckDynamic
+  // The whole state of a table that grows, as in the newest checkpoint or for the next one; views()
+  // and slots() are empty for such a table. Null for other variables. Call CheckDynamic
   // after images were filled from a file: DATA_LOSS if their tensors do not fit each other.
   tables::DynamicTableImage* dynamic_tables(int variable) const {
     return dynamic_tables_[static_cast<size_t>(variable)].get();
@@ -63,7 +63,7 @@ class Variables {
   void BeforeChange(int variable, std::span<const int32_t> rows) const {
     if (frozen_ != nullptr) frozen_->BeforeRows(variable, rows);
   }
-  // Sets the tensors that BeforeChange informs, those of a save in progress; they must live until
+  // Sets the frozen tensors of a save in progress, which BeforeChange informs; they must live until
   // the next call. Null: none.
   void set_frozen(checkpoint::FrozenTensors* frozen) { frozen_ = frozen; }
 

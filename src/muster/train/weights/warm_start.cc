@@ -31,16 +31,16 @@ absl::StatusOr<std::string> GetPrefix(io::FileSystem& files, const std::string& 
   if (latest.ok() && !latest->broken.empty()) {
     return absl::DataLossError(
         StrCat("warm start: the newest checkpoint is broken: ", absl::StrJoin(latest->broken, "; "),
-               "; to begin with ", latest->prefix, " name it"));
+               "; to start from ", latest->prefix, ", give it instead"));
   }
   if (latest.ok()) return latest->prefix;
   if (!absl::IsNotFound(latest.status())) return latest.status();
-  return absl::NotFoundError(
-      StrCat("warm start: '", from,
-             "' is no checkpoint (PREFIX.index), no folder with checkpoints and no SavedModel"));
+  return absl::NotFoundError(StrCat(
+      "warm start: '", from,
+      "' is neither a checkpoint (PREFIX.index) nor a folder with checkpoints nor a SavedModel"));
 }
 
-// Matches as Python's re.match: at the beginning of the name, not over the whole name.
+// Matches like Python's re.match: at the beginning of the name; the rest may be anything.
 class NamePatterns {
  public:
   static absl::StatusOr<NamePatterns> Compile(const std::vector<std::string>& patterns) {
@@ -50,7 +50,7 @@ class NamePatterns {
         compiled.patterns_.emplace_back(pattern, std::regex::ECMAScript);
       } catch (const std::regex_error& error) {
         return absl::InvalidArgumentError(
-            StrCat("warm start: '", pattern, "' is no regular expression: ", error.what()));
+            StrCat("warm start: '", pattern, "' is not a regular expression: ", error.what()));
       }
     }
     return compiled;
@@ -65,7 +65,7 @@ class NamePatterns {
   std::vector<std::regex> patterns_;
 };
 
-// Each name in `given` must be one of those that the patterns took.
+// Each name in `given` must be one that the patterns match.
 template <typename Value>
 absl::Status CheckUsed(const std::map<std::string, Value>& given, std::string_view what,
                        const std::vector<std::string>& taken) {
@@ -88,7 +88,7 @@ class Source {
     return source;
   }
 
-  // Reads the whole tensor of floats.
+  // Returns a whole tensor of floats.
   absl::StatusOr<std::vector<float>> Read(const std::string& name,
                                           std::vector<int64_t>* shape) const {
     MUSTER_ASSIGN_OR_RETURN(*shape, GetShape(name));
@@ -96,7 +96,7 @@ class Source {
     MUSTER_RETURN_IF_ERROR(ReadTo(name, values));
     return values;
   }
-  // The same into memory of the tensor's size, without another copy.
+  // Reads the tensor into memory of its size, without another copy.
   absl::Status ReadTo(const std::string& name, std::span<float> values) const {
     MUSTER_ASSIGN_OR_RETURN(const std::string key, Find(name));
     return Annotate(
@@ -111,7 +111,7 @@ class Source {
                                                 formats::DataTypeName(info.type), ", not float32"));
   }
 
-  // The keys of a table that has grown in that checkpoint.
+  // Returns the keys of a table that has grown.
   absl::StatusOr<std::vector<int64_t>> ReadKeys(const std::string& variable) const {
     MUSTER_ASSIGN_OR_RETURN(const std::string key, Find(StrCat(variable, "/keys")));
     const formats::TensorInfo& info = bundle_->tensors().at(key);
@@ -147,7 +147,7 @@ std::string Show(std::span<const int64_t> shape) {
   return StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
-// Place in the old vocabulary of each new row, or -1.
+// Returns for each new row its index in the old vocabulary, or -1.
 std::vector<int64_t> OldPlaces(const VocabInfo& info) {
   const size_t old_count = info.old_size < 0
                                ? info.old_words.size()
@@ -238,8 +238,8 @@ const features::ColumnSpec* FindVocabulary(const features::FeatureSpec& features
   return found ? column : nullptr;
 }
 
-// How a column's words moved: new_words and old_words are empty if none did. nullopt for a column
-// that `old` does not have.
+// Returns how a column's words moved; new_words and old_words are empty if none did. nullopt for a
+// column that `old` does not have.
 std::optional<VocabInfo> WordsThenAndNow(const features::FeatureSpec& old,
                                          const features::FeatureSpec& spec,
                                          const std::string& column) {

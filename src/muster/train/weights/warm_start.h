@@ -19,15 +19,15 @@
 
 namespace muster::train {
 
-// Rows (axis 0) or columns (axis 1) of a variable belong to the words of a vocabulary: the row or
-// column of a word begins with that of the same word in the old vocabulary.
+// The rows (axis 0) or columns (axis 1) of a variable belong to the words of a vocabulary: the row
+// or column of a word starts as that of the same word in the old vocabulary.
 struct VocabInfo {
   std::vector<std::string> new_words;
   std::vector<std::string> old_words;
   int64_t old_size = -1;    // how many of old_words count, from the first; -1: all
-  int64_t oov_buckets = 0;  // further rows after new_words, which have no old ones
+  int64_t oov_buckets = 0;  // further rows after new_words, without old rows
   int axis = 0;
-  // Rows without an old row are zero as in TensorFlow or, if true, keep the initializer's values.
+  // Rows without an old row are zero, as in TensorFlow, or, if true, keep their initial values.
   bool keep_initial = false;
   friend bool operator==(const VocabInfo&, const VocabInfo&) = default;
 };

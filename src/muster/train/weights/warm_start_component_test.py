@@ -136,6 +136,6 @@ def test_errors_name_what_is_wrong(muster, old_checkpoint, tmp_path):
                tmp_path / "model", "--warm-start")  # fmt: skip
     shape = muster.fail(*command, old_checkpoint)
     assert f"'{EMBEDDING}'" in shape and "is [5, 3], the model has [3, 3]" in shape
-    assert "is no checkpoint" in muster.fail(*command, tmp_path / "nothing")
-    assert "no regular expression" in muster.fail(*command, f"{old_checkpoint}:((")
+    assert "is neither a checkpoint" in muster.fail(*command, tmp_path / "nothing")
+    assert "is not a regular expression" in muster.fail(*command, f"{old_checkpoint}:((")
     assert not list((tmp_path / "model").glob("*.index"))

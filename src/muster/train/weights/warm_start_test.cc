@@ -67,7 +67,7 @@ TEST_F(WarmStartTest, APatternMatchesAtTheBeginningOfAName) {
   EXPECT_THAT(Equal(), testing::ElementsAre("linear/linear_model/bias_weights", kColor));
 }
 
-TEST_F(WarmStartTest, FromAPrefixOrASavedModel) {
+TEST_F(WarmStartTest, StartsFromAPrefixOrASavedModel) {
   ASSERT_TRUE(Begin({.from = "old/model.ckpt-57"}).ok());
   const auto from_folder = Weights("new");
   Progress progress(ProgressStyle::kNone, 2, clock_);
@@ -87,7 +87,7 @@ TEST_F(WarmStartTest, AModelWithACheckpointContinuesFromIt) {
   EXPECT_TRUE(Weights("new") == before);
 }
 
-TEST_F(WarmStartTest, WordsTakeTheirRowsAlong) {
+TEST_F(WarmStartTest, RowsFollowTheirWords) {
   std::string yaml(kTestSpec);
   yaml.replace(yaml.find("[red, green, blue]"), 18, "[blue, white, red], oov_buckets: 1");
   WarmStart settings{.from = "old", .patterns = {"linear"}};
@@ -100,7 +100,7 @@ TEST_F(WarmStartTest, WordsTakeTheirRowsAlong) {
   EXPECT_EQ(Floats("new", kColor), (std::vector<float>{old[2], 0, old[0], 0}));
 }
 
-TEST_F(WarmStartTest, OnlyTheFirstOfTheOldWords) {
+TEST_F(WarmStartTest, OldSizeLimitsTheOldWords) {
   WarmStart settings{.from = "old", .patterns = {"linear"}};
   settings.vocabularies[kColor] = {
       .new_words = {"red", "green", "blue"}, .old_words = {"red", "green", "blue"}, .old_size = 2};
@@ -109,7 +109,7 @@ TEST_F(WarmStartTest, OnlyTheFirstOfTheOldWords) {
   EXPECT_EQ(Floats("new", kColor), (std::vector<float>{old[0], old[1], 0}));
 }
 
-TEST_F(WarmStartTest, ColumnsByAVocabularyToo) {
+TEST_F(WarmStartTest, ColumnsFollowTheirWordsToo) {
   const char* const kName = "dnn/input_from_feature_columns/input_layer/e/embedding_weights";
   WarmStart settings{.from = "old", .patterns = {"dnn/input"}};
   settings.vocabularies[kName] = {
@@ -192,7 +192,7 @@ TEST_F(WarmStartTest, ATableThatColumnsShareFollowsTheirWords) {
   }
 }
 
-TEST_F(WarmStartTest, ASharedTableWhoseColumnsWentDifferentWaysIsRefused) {
+TEST_F(WarmStartTest, ASharedTableWhoseColumnsChangedDifferentlyIsRefused) {
   ASSERT_TRUE(files_->MakeFolders("old").ok());
   const auto old = model::ParseModelSpec(*files_, kSharedSpec, "spec.yaml");
   ASSERT_TRUE(old.ok()) << old.status();
@@ -208,7 +208,7 @@ TEST_F(WarmStartTest, ASharedTableWhoseColumnsWentDifferentWaysIsRefused) {
   EXPECT_TRUE(ChangedVocabularies(*files_, {.from = "old", .patterns = {"linear"}}, *spec).ok());
 }
 
-TEST_F(WarmStartTest, PreviousNames) {
+TEST_F(WarmStartTest, VariablesCanHavePreviousNames) {
   WarmStart settings{.from = "old", .patterns = {"linear/linear_model/bias"}};
   settings.previous_names["linear/linear_model/bias_weights"] = "dnn/logits/bias";
   ASSERT_TRUE(Begin(settings).ok());
@@ -216,9 +216,9 @@ TEST_F(WarmStartTest, PreviousNames) {
 }
 
 TEST_F(WarmStartTest, EachErrorHasItsMessage) {
-  EXPECT_THAT(Message({.from = "nowhere"}), HasSubstr("'nowhere' is no checkpoint"));
+  EXPECT_THAT(Message({.from = "nowhere"}), HasSubstr("'nowhere' is neither a checkpoint"));
   EXPECT_THAT(Message({.from = ""}), HasSubstr("names no checkpoint"));
-  EXPECT_THAT(Message({.from = "old", .patterns = {"(("}}), HasSubstr("'((' is no regular"));
+  EXPECT_THAT(Message({.from = "old", .patterns = {"(("}}), HasSubstr("'((' is not a regular"));
   EXPECT_THAT(Message({.from = "old", .patterns = {"lineer", "dmn"}}),
               HasSubstr("no variable of the model matches lineer, dmn; the model has "));
   WarmStart settings{.from = "old"};

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kLibraryName = "libtensorflow_cc.so.2";
 constexpr int kLeastMajor = 2, kLeastMinor = 16;
 
-// Finds functions until one is missing.
+// Looks up functions until one is missing.
 class Finder {
  public:
   explicit Finder(void* library) : library_(library) {}

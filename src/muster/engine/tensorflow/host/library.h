@@ -79,8 +79,9 @@ struct Library {
   std::string version;  // "2.21.0"
 };
 
-// From libtensorflow_cc.so.2 in `folder`. NOT_FOUND when it is not there, FAILED_PRECONDITION when
-// it cannot be loaded here or is older than 2.16; the message says what to do.
+// Loads libtensorflow_cc.so.2 from `folder`. NOT_FOUND if the folder does not contain it,
+// FAILED_PRECONDITION if it cannot be loaded here or is older than 2.16; the message says what to
+// do.
 absl::StatusOr<Library> LoadLibrary(const std::string& folder);
 
 // A TensorFlow status, deleted with its owner.
@@ -92,7 +93,7 @@ class TensorFlowStatus {
   TensorFlowStatus& operator=(const TensorFlowStatus&) = delete;
 
   TF_Status* get() const { return status_; }
-  // The codes are absl's.
+  // The codes are the same as absl's.
   absl::Status ToStatus() const;
 
  private:

@@ -1,6 +1,6 @@
-// muster-tensorflow: the process in which muster runs TensorFlow. It keeps no state that its owner
-// has not; started by muster, with a socket, the shared memory and two eventfds as its descriptors
-// 3 to 6.
+// muster-tensorflow: the process in which muster runs TensorFlow. It has no state that its owner
+// does not have too. muster starts it with a socket, the shared memory and two eventfds as its
+// descriptors 3 to 6.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 namespace muster::engine::tensorflow::host {
 namespace {
 
-// Ends the process when its owner ends, also in the midst of a computation.
+// Ends the process when its owner ends, even in the middle of a computation.
 void EndWithOwner() {
   pollfd socket = {.fd = kSocketFd, .events = 0, .revents = 0};
   while (poll(&socket, 1, -1) <= 0 || (socket.revents & (POLLHUP | POLLERR)) == 0) {
@@ -28,7 +28,8 @@ int RunHost() {
   if (fstat(kSocketFd, &info) != 0 || !S_ISSOCK(info.st_mode) || fstat(kMemoryFd, &info) != 0 ||
       fstat(kRequestEventFd, &info) != 0 || fstat(kAnswerEventFd, &info) != 0) {
     std::fputs(
-        "muster-tensorflow is started by muster, to compute what an exported Keras model says.\n",
+        "muster-tensorflow is started by muster, to run the functions of an exported Keras "
+        "model.\n",
         stderr);
     return 2;
   }
@@ -43,8 +44,8 @@ int RunHost() {
       std::fprintf(stderr, "muster-tensorflow: %s\n", std::string(status.message()).c_str());
     }
     std::fflush(stderr);
-    // The process ends without the destructors of TensorFlow's globals, and without that of the
-    // watcher, which is still waiting.
+    // Exits without running the destructors of TensorFlow's globals and of the watcher, which is
+    // still waiting.
     _exit(status.ok() ? 0 : 1);
   }
   std::fprintf(stderr, "muster-tensorflow: %s\n", std::string(status.message()).c_str());

@@ -13,10 +13,10 @@ absl::Status CheckAnswer(const Answer& answer, const Request& request) {
       answer.kind == static_cast<uint16_t>(request.kind) && answer.sequence == request.sequence) {
     return absl::OkStatus();
   }
-  return absl::DataLossError(
-      StrCat("the TensorFlow host answers request ", request.sequence, " of kind ",
-             static_cast<int>(request.kind), " as ", answer.sequence, " of kind ", answer.kind,
-             ", version ", answer.version, ": is the muster-tensorflow beside muster another's?"));
+  return absl::DataLossError(StrCat(
+      "the TensorFlow host answers request ", request.sequence, " of kind ",
+      static_cast<int>(request.kind), " as ", answer.sequence, " of kind ", answer.kind,
+      ", version ", answer.version, ": is muster-tensorflow of another version than muster?"));
 }
 
 void FieldWriter::Numbers(std::span<const uint64_t> values) {
@@ -63,7 +63,8 @@ void TensorPlace::Write(FieldWriter& writer) const {
 bool TensorPlace::Elements(uint64_t* elements) const {
   *elements = 1;
   for (uint64_t i = 0; i < rank; ++i) {
-    // Checked also before a 0, since the dimensions after it must not overflow elsewhere.
+    // The limit is checked even if an earlier dimension is 0, since the other dimensions must not
+    // overflow elsewhere.
     if (dims[i] > kMaxElements || __builtin_mul_overflow(*elements, dims[i], elements) ||
         *elements > kMaxElements) {
       return false;

@@ -1,8 +1,8 @@
 // The messages between a host process and its owner: docs/formats/tensorflow_host.md.
 //
 // A request and its answer lie at the beginning of the memory that both processes map; an eventfd
-// signals each of them. Their data (texts, shapes, places of tensors) lies in that memory too, as
-// fields of 8 bytes each. Both sides check every length before they use it.
+// tells the other side about each of them. Their data (texts, shapes, places of tensors) lies in
+// that memory too, as fields of 8 bytes each. Both sides check every length before they use it.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ enum class RequestKind : uint16_t {
   kLoad = 2,     // folder of a SavedModel, ConfigProto -> nothing
   kDefine = 3,   // feeds and fetches -> number of the function
   kRun = 4,      // function, feeds -> fetches
-  kCollect = 5,  // the fetches of the last kRun, for which there was too little room
+  kCollect = 5,  // the fetches of the last kRun, whose reply did not fit
   kEnd = 6,      // the host exits, without an answer
 };
 
@@ -40,7 +40,7 @@ struct Request {
   uint16_t version = kVersion;
   RequestKind kind = RequestKind::kOpen;
   uint64_t sequence = 0;       // 1, 2, 3...
-  uint64_t segment_bytes = 0;  // the number of bytes that the owner has mapped
+  uint64_t segment_bytes = 0;  // how many bytes the owner has mapped
   uint64_t body = 0, body_bytes = 0;
   uint64_t reply = 0, reply_room = 0;
 };
@@ -51,7 +51,7 @@ struct Answer {
   uint16_t version = kVersion;
   uint16_t kind = 0;
   uint64_t sequence = 0;
-  uint64_t code = 0;         // of absl::StatusCode; if not 0, the reply is a text
+  uint64_t code = 0;         // an absl::StatusCode; if not 0, the reply is a text
   uint64_t reply_bytes = 0;  // if larger than reply_room, nothing was written
 };
 static_assert(sizeof(Answer) == 32);
@@ -66,7 +66,7 @@ static_assert(sizeof(Control) == 128);
 // DATA_LOSS if `answer` does not answer this request. The reply itself is not read.
 absl::Status CheckAnswer(const Answer& answer, const Request& request);
 
-// A sequence of fields, of a fixed or variable number.
+// Writes a sequence of fields, fixed or variable in number.
 class FieldWriter {
  public:
   void Number(uint64_t value) { Numbers({&value, 1}); }
@@ -85,7 +85,7 @@ class FieldReader {
   explicit FieldReader(std::span<const std::byte> bytes) : reader_(bytes) {}
 
   bool Number(uint64_t* value) { return reader_.Read(value); }
-  // Reads a number of at most `most`.
+  // Reads a number that must be at most `most`.
   bool Count(uint64_t most, uint64_t* value) { return Number(value) && *value <= most; }
   // The text is not copied.
   bool Text(std::string_view* text);
@@ -95,9 +95,9 @@ class FieldReader {
   ByteReader reader_;
 };
 
-// A tensor somewhere in the memory. The bytes of a string tensor are elements + 1 u64s (where each
-// string begins and where the last one ends, counted from the end of these u64s), then the strings'
-// bytes.
+// Where a tensor lies in the memory. The bytes of a string tensor are elements + 1 u64s (where each
+// string begins and where the last one ends, counted from the end of these u64s), followed by the
+// strings' bytes.
 struct TensorPlace {
   static constexpr uint64_t kMaxRank = 16;
   uint64_t type = 0;  // TensorFlow's DataType
@@ -107,14 +107,14 @@ struct TensorPlace {
 
   bool Read(FieldReader& reader);
   void Write(FieldWriter& writer) const;
-  // The product of the dimensions; false when it is over 2^48.
+  // Computes the product of the dimensions; false if it is more than 2^48.
   bool Elements(uint64_t* elements) const;
   friend bool operator==(const TensorPlace&, const TensorPlace&) = default;
 };
 
 inline constexpr uint64_t kStringType = 7;
 
-// Whether the elements + 1 offsets in front fit the bytes that follow them.
+// Whether the elements + 1 offsets at the beginning fit the bytes that follow them.
 bool GoodStrings(std::span<const std::byte> bytes, uint64_t elements);
 
 }  // namespace muster::engine::tensorflow::host

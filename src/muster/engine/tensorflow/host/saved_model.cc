@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kServeTag = "serve";
 
-// TensorFlow takes over the tensor; its memory belongs to the segment.
+// TensorFlow owns the tensor, but its memory belongs to the segment.
 void KeepMemory(void*, size_t, void*) {}
 
 size_t TypeBytes(uint64_t type) {
@@ -164,10 +164,11 @@ absl::StatusOr<TF_Tensor*> SavedModel::NewStrings(const TensorPlace& place,
 
 absl::Status SavedModel::SetFeed(const TensorPlace& place, Feed* feed) const {
   const bool strings = place.type == kStringType;
-  // Numbers are read in place at each run; TensorFlow keeps the views of strings.
+  // Numbers are read in place at each run, but TensorFlow keeps views of strings.
   if (!strings && feed->tensor != nullptr && feed->place == place) return absl::OkStatus();
   uint64_t elements = 0;
-  if (place.type != feed->place.type) return BadFeed(feed->name, "it comes with another type");
+  if (place.type != feed->place.type)
+    return BadFeed(feed->name, "its type differs from the one it was defined with");
   if (!place.Elements(&elements) || !segment_.Has(place.offset, place.bytes) ||
       place.offset % kAlignment != 0) {
     return BadFeed(feed->name, "its place is not in the shared memory");
@@ -185,7 +186,8 @@ absl::Status SavedModel::SetFeed(const TensorPlace& place, Feed* feed) const {
         call_.new_tensor(static_cast<int>(place.type), dims, static_cast<int>(place.rank),
                          segment_.at(place.offset), place.bytes, KeepMemory, nullptr);
   }
-  if (feed->tensor == nullptr) return BadFeed(feed->name, "TensorFlow makes no tensor of it");
+  if (feed->tensor == nullptr)
+    return BadFeed(feed->name, "TensorFlow could not make a tensor of it");
   feed->place = place;
   return absl::OkStatus();
 }

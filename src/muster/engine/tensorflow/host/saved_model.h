@@ -1,5 +1,5 @@
-// A SavedModel loaded by TensorFlow, and functions of it: some of its tensors are fed, some
-// fetched.
+// A SavedModel that TensorFlow has loaded, and its functions, each with tensors to feed and tensors
+// to fetch.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct FeedName {
 // One owner thread. TensorFlow's own errors keep their code and text.
 class SavedModel {
  public:
-  // `config`: a serialized ConfigProto. The library and the segment outlive the model.
+  // `config` is a serialized ConfigProto. The library and the segment must outlive the model.
   static absl::StatusOr<std::unique_ptr<SavedModel>> Load(const Library& library,
                                                           const SharedSegment& segment,
                                                           const std::string& folder,
@@ -33,16 +33,16 @@ class SavedModel {
   SavedModel(const SavedModel&) = delete;
   SavedModel& operator=(const SavedModel&) = delete;
 
-  // The number of the function. NOT_FOUND for a tensor that is not in the graph, INVALID_ARGUMENT
-  // for one of another type.
+  // Returns the number of the function. NOT_FOUND for a tensor that is not in the graph,
+  // INVALID_ARGUMENT for one of another type.
   absl::StatusOr<uint64_t> Define(const std::vector<FeedName>& feeds,
                                   const std::vector<std::string_view>& fetches);
   // Reads the feeds in place. The fetched tensors are kept until the next Run. INVALID_ARGUMENT for
   // places outside the memory or with lengths that do not fit their shapes.
   absl::Status Run(uint64_t function, FieldReader feeds);
 
-  // Writes the last Run's fetched tensors at offset `reply` if there is room for them. Returns
-  // their number of bytes.
+  // Writes the last Run's fetched tensors at offset `reply` if they fit in `room`. Returns their
+  // number of bytes.
   uint64_t WriteResult(uint64_t reply, uint64_t room) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace muster::engine::tensorflow::host {
 namespace {
 
-// The most feeds and fetches of a request: far more than a graph can sensibly have.
+// The most feeds and fetches of a request: far more than any graph has.
 constexpr uint64_t kMaxNames = uint64_t{1} << 20;
 
 absl::Status BadBody(const char* what) {
@@ -41,7 +41,7 @@ absl::StatusOr<bool> Server::Receive(Request* request) {
       request->sequence != last_sequence_ + 1) {
     return absl::DataLossError(StrCat(
         "request ", request->sequence, " after ", last_sequence_, ", version ", request->version,
-        ": not one of this version: is the muster beside muster-tensorflow another's?"));
+        ": not one of this version: is muster of another version than muster-tensorflow?"));
   }
   MUSTER_RETURN_IF_ERROR(segment_->MapTo(request->segment_bytes));
   if (!segment_->Has(request->body, request->body_bytes) ||
@@ -64,7 +64,7 @@ absl::Status Server::Serve() {
     const uint64_t one = 1;
     if (write(answers_.get(), &one, sizeof one) == sizeof one) continue;
     const int error = errno;
-    return ErrnoStatus(error, "tell that there is an answer");
+    return ErrnoStatus(error, "signal an answer");
   }
 }
 
@@ -74,7 +74,7 @@ void Server::Handle(const Request& request, Answer* answer) {
   const FieldReader body(std::span(segment_->at(request.body), request.body_bytes));
   const absl::Status status = Do(request, body, &reply, &ran);
   if (!status.ok()) {
-    // A text that is too long is cut; the caller does not ask again.
+    // A text that is too long is cut, since the caller does not ask for it again.
     const absl::string_view text = status.message();
     const size_t overhead = 2 * sizeof(uint64_t);
     const size_t room = request.reply_room < overhead ? 0 : request.reply_room - overhead;

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A server on a thread of this process, and an owner that may say anything.
+// A server on a thread of this process, and an owner that may send anything.
 class ServerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -43,7 +43,7 @@ class ServerTest : public testing::Test {
     std::copy(fields.bytes().begin(), fields.bytes().end(), segment_->at(request_.body));
     request_.segment_bytes = segment_->bytes();
   }
-  // The error that the server answers with.
+  // Returns the error that the server answers with.
   std::string Ask(RequestKind kind) {
     request_.kind = kind;
     Send();
@@ -63,7 +63,7 @@ class ServerTest : public testing::Test {
     const uint64_t one = 1;
     EXPECT_EQ(write(requests_.get(), &one, sizeof one), sizeof one);
   }
-  // What the server ends with.
+  // Returns the error that the server ends with.
   absl::Status End() {
     if (thread_.joinable()) {
       Send();
@@ -83,7 +83,7 @@ class ServerTest : public testing::Test {
   absl::Status result_;
 };
 
-TEST_F(ServerTest, EndsWhenItIsTold) { EXPECT_TRUE(Close().ok()); }
+TEST_F(ServerTest, EndsOnRequest) { EXPECT_TRUE(Close().ok()); }
 
 TEST_F(ServerTest, RequestsOutOfOrderAreErrors) {
   EXPECT_EQ(Ask(RequestKind::kRun), "no model is loaded");
@@ -117,15 +117,15 @@ TEST_F(ServerTest, PlacesOutsideTheMemoryEndIt) {
   EXPECT_EQ(End().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST_F(ServerTest, SoDoPlacesWhoseEndOverflows) {
+TEST_F(ServerTest, PlacesWhoseEndOverflowsEndIt) {
   request_.reply = kAlignment;
   request_.reply_room = UINT64_MAX;
   EXPECT_EQ(End().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST_F(ServerTest, MemoryThatIsNotThereEndsIt) {
+TEST_F(ServerTest, MissingMemoryEndsIt) {
   request_.segment_bytes = segment_->bytes() * 2;
-  EXPECT_THAT(End().message(), HasSubstr("it does not"));
+  EXPECT_THAT(End().message(), HasSubstr("the owner shares fewer"));
 }
 
 TEST_F(ServerTest, AnotherVersionEndsIt) {
@@ -163,7 +163,7 @@ TEST(SharedSegmentTest, MemoryThatCouldShrinkIsRefused) {
   EXPECT_EQ(SharedSegment::Attach(std::move(open)).status().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST(SharedBlockTest, MovesOnlyToGrow) {
+TEST(SharedBlockTest, MovesOnlyWhenItGrows) {
   const auto segment = SharedSegment::Create().value();
   SharedBlock block;
   const uint64_t first = block.Reserve(*segment, 100).value();
@@ -173,7 +173,7 @@ TEST(SharedBlockTest, MovesOnlyToGrow) {
   EXPECT_EQ(block.Reserve(*segment, 200).value(), second);
 }
 
-TEST(TensorPlaceTest, GoesThroughFields) {
+TEST(TensorPlaceTest, IsReadAsItWasWritten) {
   TensorPlace place{.type = 3, .offset = 64, .bytes = 24, .rank = 2};
   place.dims[0] = 2;
   place.dims[1] = 3;
@@ -195,7 +195,7 @@ TEST(TensorPlaceTest, GoesThroughFields) {
   EXPECT_FALSE(place.Elements(&elements));
 }
 
-TEST(GoodStringsTest, OffsetsRiseToTheEnd) {
+TEST(GoodStringsTest, OffsetsMustAscendUpToTheEnd) {
   const auto good = [](std::vector<uint64_t> offsets, size_t texts, uint64_t elements) {
     const auto head = std::as_bytes(std::span(offsets));
     std::vector<std::byte> bytes(head.begin(), head.end());

@@ -65,14 +65,14 @@ absl::StatusOr<uint64_t> SharedSegment::Allocate(uint64_t size) {
   const uint64_t offset = used_;
   if (size > kMaxSegmentBytes - kLeastSegmentBytes - offset) {
     return absl::ResourceExhaustedError(
-        StrCat("share ", size, " bytes with a TensorFlow host beside ", offset, ": more than ",
-               kMaxSegmentBytes >> 30, " GiB: use smaller batches"));
+        StrCat("share ", size, " bytes with a TensorFlow host in addition to ", offset,
+               ": more than ", kMaxSegmentBytes >> 30, " GiB: use smaller batches"));
   }
   const uint64_t end = offset + RoundUp(std::max<uint64_t>(size, 1), kAlignment);
   if (end > bytes_) {
     const uint64_t wanted = RoundUp(end, kLeastSegmentBytes);
-    // The pages are allocated now: a page that is missing later would end the process that touches
-    // it.
+    // The pages are allocated now: otherwise a page that is missing later would kill the process
+    // that touches it.
     if (ftruncate(memory_.get(), static_cast<off_t>(wanted)) != 0 ||
         fallocate(memory_.get(), 0, static_cast<off_t>(bytes_),
                   static_cast<off_t>(wanted - bytes_)) != 0) {
@@ -94,7 +94,7 @@ absl::Status SharedSegment::MapTo(uint64_t bytes) {
   if (bytes > kMaxSegmentBytes || bytes % kLeastSegmentBytes != 0 ||
       fstat(memory_.get(), &found) != 0 || static_cast<uint64_t>(found.st_size) < bytes) {
     return absl::DataLossError(
-        StrCat("the owner says that it shares ", bytes, " bytes: it does not"));
+        StrCat("the owner shares fewer than the ", bytes, " bytes that it announced"));
   }
   return Map(bytes);
 }

@@ -12,11 +12,11 @@
 
 namespace muster::engine::tensorflow::host {
 
-// Everything that is handed over is aligned to this, so that TensorFlow can read it without a copy.
+// Everything that is handed over has this alignment, so that TensorFlow can read it without a copy.
 inline constexpr uint64_t kAlignment = 64;
-// A segment grows in steps of this size: the creator's first allocations lie in the first step.
+// A segment grows in steps of this size; the creator's first allocations lie in the first step.
 inline constexpr uint64_t kLeastSegmentBytes = uint64_t{1} << 20;
-// The address space that is reserved at once; a segment cannot be larger.
+// The address space that is reserved at once: a segment cannot become larger.
 inline constexpr uint64_t kMaxSegmentBytes = uint64_t{64} << 30;
 
 // One owner thread in each process.
@@ -38,10 +38,10 @@ class SharedSegment {
     return offset <= bytes_ && size <= bytes_ - offset;
   }
 
-  // For the creator: allocates `size` aligned bytes at the end, with their pages.
-  // RESOURCE_EXHAUSTED when the pages cannot be had. Returns the offset. Nothing is ever freed.
+  // For the creator: allocates `size` aligned bytes with their pages at the end, and returns their
+  // offset. RESOURCE_EXHAUSTED if there are no pages. Nothing is ever freed.
   absl::StatusOr<uint64_t> Allocate(uint64_t size);
-  // For the other side: maps as much as the creator says there is. DATA_LOSS when there is less.
+  // For the other side: maps as many bytes as the creator announces. DATA_LOSS if there are fewer.
   absl::Status MapTo(uint64_t bytes);
 
  private:
@@ -51,14 +51,15 @@ class SharedSegment {
 
   process::Descriptor memory_;
   std::byte* const base_;
-  uint64_t bytes_ = 0;  // mapped
-  uint64_t used_ = 0;   // by the creator
+  uint64_t bytes_ = 0;  // the number of mapped bytes
+  uint64_t used_ = 0;   // the number of bytes that the creator has allocated
 };
 
-// A part of the creator's segment; if too small, it is replaced by one at least twice as large.
+// A part of the creator's segment. If it is too small, it is replaced by one at least twice as
+// large.
 class SharedBlock {
  public:
-  // The contents are lost when the block moves. Returns its offset.
+  // Returns the block's offset. The contents are lost when the block moves.
   absl::StatusOr<uint64_t> Reserve(SharedSegment& segment, uint64_t size);
   uint64_t offset() const { return offset_; }
   uint64_t capacity() const { return capacity_; }

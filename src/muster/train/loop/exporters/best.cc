@@ -1,4 +1,4 @@
-// The exporter `best`: the model of each evaluation that is better than all before it.
+// The exporter `best` exports the model of each evaluation that is better than all before it.
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -24,7 +24,7 @@ class BestExporter : public Exporter {
                             ReadEvaluations(context.files, context.eval_folder));
     for (const auto& [step, metrics] : evaluations) {
       const absl::StatusOr<bool> better = IsBetter(metrics);
-      // An evaluation of a time when the metric was not measured says nothing.
+      // Evaluations without the metric, from before it was measured, do not count.
       if (better.ok() && *better) best_ = metrics;
     }
     return absl::OkStatus();
@@ -50,7 +50,7 @@ class BestExporter : public Exporter {
     MUSTER_ASSIGN_OR_RETURN(const double current, FindMetric(metrics, options_.metric, user));
     if (!best_) return true;
     MUSTER_ASSIGN_OR_RETURN(const double best, FindMetric(*best_, options_.metric, user));
-    // As event files hold them, so that a value read back is not better than itself.
+    // Rounds to float as event files do, so that a value read back is not better than itself.
     const auto a = static_cast<float>(best), b = static_cast<float>(current);
     if (std::isnan(a) && !std::isnan(b)) return true;
     return options_.higher_is_better ? b > a : b < a;

@@ -12,7 +12,7 @@ constexpr size_t kDigits = 10;
 
 std::string FolderName(int64_t seconds) { return absl::StrFormat("%010d", seconds); }
 
-// FOLDER/<10-digit seconds>: now, or one second more than the newest in FOLDER.
+// Returns FOLDER/<10-digit seconds>: now, or one second after the newest export in FOLDER.
 absl::StatusOr<std::string> NewExportFolder(io::FileSystem& files, const Clock& clock,
                                             const std::string& folder) {
   MUSTER_RETURN_IF_ERROR(files.MakeFolders(folder));
@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<int64_t>> GetExports(io::FileSystem& files, const std
       exports.push_back(seconds);
     }
   }
-  return exports;  // List() sorts, and all have ten digits
+  return exports;  // in order: List() sorts names, and all have ten digits
 }
 
 absl::StatusOr<std::string> MakeExport(const ExportContext& context, const std::string& name) {

@@ -1,4 +1,4 @@
-// What exporters share: the folders MODEL_DIR/export/NAME, with an export for each second's name.
+// The folders of exporters, MODEL_DIR/export/NAME, in which each export is named by its second.
 // Internal to this room.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace muster::train {
 
-// Seconds of the exports in a folder, oldest first.
+// Returns the seconds that name the exports in a folder, oldest first.
 absl::StatusOr<std::vector<int64_t>> GetExports(io::FileSystem& files, const std::string& folder);
 
 // Writes the context's model as the newest export of the exporter `name`, and returns its folder.

@@ -1,5 +1,5 @@
-// The exporters that there are. Each is in the file of its name; the table of all, by which
-// `--exporter` makes one, is in exporters.cc.
+// All exporters. Each one is in the file of its name; their table, from which `--exporter` makes
+// one, is in exporters.cc.
 #pragma once
 
 #include <functional>
@@ -35,21 +35,21 @@ struct BestExporterOptions {
 };
 absl::StatusOr<std::unique_ptr<Exporter>> NewBestExporter(BestExporterOptions options = {});
 
-// What is given for an exporter: "KIND", "KIND:ARGUMENT:...", or "NAME=" and either of these.
+// The options of an exporter: "KIND" or "KIND:ARGUMENT:...", either of them also after "NAME=".
 struct ExporterOptions {
-  std::string name;  // of its folder: the kind's unless given
+  std::string name;  // of its folder; by default the name of the kind
   std::vector<std::string> arguments;
   int keep = 5;  // exports; 0: all
 };
 
 struct ParsedExporter {
   std::unique_ptr<Exporter> exporter;
-  std::optional<BestBy> by;  // the metric that it was given to choose by
+  std::optional<BestBy> by;  // the metric by which it chooses, if one was given
 };
 
 struct ExporterKind {
   std::string_view name;
-  std::string_view help;  // how it is given and what it exports
+  std::string_view help;  // how to request it, and what it exports
   bool has_arguments = false;
   // INVALID_ARGUMENT says what to write instead.
   absl::StatusOr<ParsedExporter> (*make)(const ExporterOptions& options);
@@ -57,10 +57,10 @@ struct ExporterKind {
 
 extern const ExporterKind kFinalExporter, kLatestExporter, kBestExporter;
 
-// INVALID_ARGUMENT "--exporter 'TEXT': ..." for what is no exporter.
+// Parses an exporter. INVALID_ARGUMENT "--exporter 'TEXT': ..." for any other text.
 absl::StatusOr<ParsedExporter> ParseExporter(const std::string& text, int keep);
 
-// "final, latest (of each evaluation), best ...": for --help.
+// Returns "final, latest (of each evaluation), best ...", for --help.
 std::string DescribeExporters();
 
 }  // namespace muster::train

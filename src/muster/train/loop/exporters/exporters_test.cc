@@ -39,20 +39,20 @@ class ExporterTest : public testing::Test {
   FakeClock clock_;
 };
 
-TEST_F(ExporterTest, FinalTakesOnlyTheLast) {
+TEST_F(ExporterTest, FinalExportsOnlyTheLastEvaluation) {
   const auto exporter = NewFinalExporter();
   EXPECT_EQ(Evaluate(*exporter, 1, 0.5), "");
   EXPECT_EQ(Evaluate(*exporter, 2, 0.5, true), "model/export/final/1700000000");
   EXPECT_THAT(Exports("final"), ElementsAre("1700000000"));
 }
 
-TEST_F(ExporterTest, LatestKeepsTheNewestUnderDistinctSeconds) {
+TEST_F(ExporterTest, LatestKeepsTheNewestWithDistinctSeconds) {
   const auto exporter = NewLatestExporter("latest", 2);
   ASSERT_TRUE(exporter.ok());
   // The clock stands still.
   for (int step = 1; step <= 4; ++step) Evaluate(**exporter, step, 0.5);
   EXPECT_THAT(Exports("latest"), ElementsAre("1700000002", "1700000003"));
-  // What is no export is left alone.
+  // Files that are not exports are left alone.
   ASSERT_TRUE(files_->MakeFolders("model/export/latest/mine").ok());
   ASSERT_TRUE(files_->MakeFolders("model/export/latest/17").ok());
   clock_.Advance(1000);
@@ -60,7 +60,7 @@ TEST_F(ExporterTest, LatestKeepsTheNewestUnderDistinctSeconds) {
   EXPECT_THAT(Exports("latest"), ElementsAre("17", "1700000003", "1700001000", "mine"));
 }
 
-TEST_F(ExporterTest, BestTakesStrictlySmallerLosses) {
+TEST_F(ExporterTest, BestExportsOnlyStrictlySmallerLosses) {
   const auto exporter = NewBestExporter();
   ASSERT_TRUE(exporter.ok());
   ASSERT_TRUE((*exporter)->Begin(Context()).ok());
@@ -71,7 +71,7 @@ TEST_F(ExporterTest, BestTakesStrictlySmallerLosses) {
   EXPECT_EQ(Exports("best").size(), 2u);
 }
 
-TEST_F(ExporterTest, BestKnowsTheRunBefore) {
+TEST_F(ExporterTest, BestKnowsTheEarlierRun) {
   {
     const auto exporter = NewBestExporter();
     ASSERT_TRUE((*exporter)->Begin(Context()).ok());
@@ -86,7 +86,7 @@ TEST_F(ExporterTest, BestKnowsTheRunBefore) {
   EXPECT_NE(Evaluate(**exporter, 5, 0.05), "");
 }
 
-TEST_F(ExporterTest, BestExportsAtFirstWhateverWasEvaluatedBefore) {
+TEST_F(ExporterTest, BestAlwaysExportsIfThereIsNoExport) {
   formats::EventWriter events(*files_, "model/eval", clock_);
   ASSERT_TRUE(events.WriteScalars(1, {{"loss", 0.01f}}).ok());
   ASSERT_TRUE(events.Close().ok());
@@ -117,7 +117,7 @@ TEST_F(ExporterTest, BestByAnotherMetricOrByAFunction) {
   EXPECT_TRUE(export_at(**by_function, {{"a", 2}, {"b", 1}}));
 }
 
-TEST_F(ExporterTest, AModelThatWasNotANumberIsBeatenByOneThatIs) {
+TEST_F(ExporterTest, AFiniteLossIsBetterThanNan) {
   const auto exporter = NewBestExporter();
   EXPECT_NE(Evaluate(**exporter, 1, std::nan("")), "");
   EXPECT_NE(Evaluate(**exporter, 2, 0.5), "");
@@ -145,12 +145,12 @@ TEST_F(ExporterTest, RefusesNamesAndNumbers) {
   EXPECT_THAT(std::string(ValidateExporters({named("a"), named("")}).message()),
               HasSubstr("cannot have an empty name; all exporter names: a, "));
   EXPECT_THAT(std::string(ValidateExporters({named("a"), named("a")}).message()),
-              HasSubstr("must have unique names, 'a' is there twice"));
+              HasSubstr("must have unique names, 'a' appears twice"));
   EXPECT_THAT(std::string(ValidateExporters({named("a/b")}).message()), HasSubstr("without '/'"));
 }
 
-// Whatever the table holds.
-TEST_F(ExporterTest, EachIsMadeByItsNameInAFolderOfThatName) {
+// Checks every exporter in the table.
+TEST_F(ExporterTest, EachExporterIsMadeByItsName) {
   for (const std::string name : {"final", "latest", "best"}) {
     EXPECT_THAT(DescribeExporters(), HasSubstr(name));
     const auto plain = ParseExporter(name, 5);

@@ -1,4 +1,4 @@
-// The exporter `final`: the model of the last evaluation only.
+// The exporter `final` exports only the model of the last evaluation.
 #include <utility>
 
 #include "muster/train/loop/exporters/export_folders.h"

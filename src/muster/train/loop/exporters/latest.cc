@@ -1,4 +1,4 @@
-// The exporter `latest`: the model of every evaluation, the newest ones kept.
+// The exporter `latest` exports the model of every evaluation, and keeps the newest ones.
 #include <utility>
 
 #include "muster/train/loop/exporters/export_folders.h"

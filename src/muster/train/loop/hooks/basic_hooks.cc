@@ -13,7 +13,7 @@ namespace {
 class StopAtStep : public Hook {
  public:
   explicit StopAtStep(int64_t last_step) : last_step_(last_step) {}
-  // A replica that takes over another's state may find that the last step is already done.
+  // A replica that got the state of another one may find that the last step is already done.
   absl::Status BeforeRun(Session& session) override {
     if (session.step >= last_step_) session.RequestStop("");
     return absl::OkStatus();

@@ -44,7 +44,7 @@ class CheckpointSaver : public Hook {
   // The save at the start is made here and not in AfterCreateSession, where later hooks may still
   // change weights (warm start).
   absl::Status BeforeRun(Session& session) override {
-    if (saved_at_start_) return SaveIfAsked(session);
+    if (saved_at_start_) return SaveIfRequested(session);
     saved_at_start_ = true;
     // With parameter servers this save waits for the disk: if a server is lost at once, all
     // replicas go back to this checkpoint.
@@ -53,7 +53,7 @@ class CheckpointSaver : public Hook {
 
   absl::Status AfterRun(Session& session, const StepValues&) override {
     if (!saver_->busy()) MUSTER_RETURN_IF_ERROR(FinishSave(session));
-    MUSTER_RETURN_IF_ERROR(SaveIfAsked(session));
+    MUSTER_RETURN_IF_ERROR(SaveIfRequested(session));
     return IsTime(session) ? Save(session, /*in_background=*/true) : absl::OkStatus();
   }
 
@@ -87,20 +87,21 @@ class CheckpointSaver : public Hook {
     return static_cast<double>(nanos) * 1e-9 >= secs_ && !saver_->busy();
   }
 
-  // Waits for the disk: the task that asked for the save ends, and all others continue from this
-  // checkpoint.
-  absl::Status SaveIfAsked(Session& session) {
+  // This save waits for the disk: the task that requested it ends, and all others continue from
+  // this checkpoint.
+  absl::Status SaveIfRequested(Session& session) {
     return session.checkpoint.requested ? Save(session, /*in_background=*/false) : absl::OkStatus();
   }
 
   absl::Status Save(Session& session, bool in_background, bool last = false) {
     MUSTER_RETURN_IF_ERROR(FinishSave(session));
-    const bool asked = std::exchange(session.checkpoint.requested, false);
-    if (session.step == session.checkpoint.step && !asked) return absl::OkStatus();
+    const bool requested = std::exchange(session.checkpoint.requested, false);
+    if (session.step == session.checkpoint.step && !requested) return absl::OkStatus();
     session.model.engine->Rest();  // the saver's thread and evaluating listeners need the cores
     MUSTER_ASSIGN_OR_RETURN(const bool fetched, FetchState(session, last));
     if (!fetched) {
-      // Without any checkpoint a lost state could not be repaired: the next batch waits for one.
+      // A lost state cannot be restored without a checkpoint: if there is none, try again before
+      // the next batch.
       saved_at_start_ = saved_at_start_ && session.checkpoint.step >= 0;
       return absl::OkStatus();
     }
@@ -129,21 +130,21 @@ class CheckpointSaver : public Hook {
         strings.emplace_back(checkpoint::kBatchSizeName, StrCat(session.data.batch_size));
       }
       const auto tensors = session.variables.Tensors(/*with_slots=*/true);
-      MUSTER_RETURN_IF_ERROR(Written(
+      MUSTER_RETURN_IF_ERROR(OnSaved(
           session, in_background ? saver_->Start(session.step, tensors, std::move(strings))
                                  : saver_->SaveNow(session.step, tensors, strings).status()));
     }
-    untold_step_ = session.checkpoint.step = session.step;
+    pending_step_ = session.checkpoint.step = session.step;
     last_save_nanos_ = session.clock.MonotonicNanos();
     return in_background ? absl::OkStatus() : FinishSave(session);
   }
 
-  // False: the state was lost meanwhile, which the next step repairs; there is nothing to save.
+  // Returns false if the state was lost meanwhile: the next step restores it; nothing can be saved.
   static absl::StatusOr<bool> FetchState(Session& session, bool last) {
     if (session.state_source == nullptr) return true;
     const absl::Status fetched = session.state_source->FetchState();
     if (!absl::IsAborted(fetched)) return fetched.ok() ? absl::StatusOr<bool>(true) : fetched;
-    // There is no next step. The task that is started again does the lost steps.
+    // There is no next step: this task must be restarted to repeat the lost steps.
     if (last) return absl::UnavailableError(fetched.message());
     session.progress.Note(StrCat("no checkpoint at step ", session.step, ": ", fetched.message()));
     return false;
@@ -152,10 +153,10 @@ class CheckpointSaver : public Hook {
   // Waits for a save in flight, and calls the listeners' AfterSave for the last save if that was
   // not done yet.
   absl::Status FinishSave(Session& session) {
-    MUSTER_RETURN_IF_ERROR(Written(session, saver_->Wait()));
-    if (!untold_step_) return absl::OkStatus();
-    const int64_t step = *untold_step_;
-    untold_step_.reset();
+    MUSTER_RETURN_IF_ERROR(OnSaved(session, saver_->Wait()));
+    if (!pending_step_) return absl::OkStatus();
+    const int64_t step = *pending_step_;
+    pending_step_.reset();
     for (const auto& listener : listeners_) {
       MUSTER_ASSIGN_OR_RETURN(const bool stop, listener->AfterSave(session, step));
       if (stop) session.RequestStop("");
@@ -165,7 +166,7 @@ class CheckpointSaver : public Hook {
 
   // Returns the status of a save unchanged, and stores the newest checkpoint on disk in the
   // session.
-  absl::Status Written(Session& session, const absl::Status& status) {
+  absl::Status OnSaved(Session& session, const absl::Status& status) {
     if (status.ok() && !saver_->prefix().empty()) session.checkpoint.prefix = saver_->prefix();
     return status;
   }
@@ -176,7 +177,7 @@ class CheckpointSaver : public Hook {
   const std::vector<std::shared_ptr<CheckpointListener>> listeners_;
   std::unique_ptr<checkpoint::AsyncSaver> saver_;
   bool saved_at_start_ = false;
-  std::optional<int64_t> untold_step_;  // of a save whose AfterSave was not called yet
+  std::optional<int64_t> pending_step_;  // of a save whose AfterSave was not called yet
   int64_t last_save_nanos_ = 0;
 };
 

@@ -10,16 +10,16 @@ namespace muster::train {
 
 // The hook saves in the background (checkpoint/async_saver.h) while training continues, unless a
 // listener wants to wait for that save; at the end it waits for the disk. A failure in the
-// background ends the training after the next step. A save by steps waits for one still in flight,
-// a save by time is postponed.
+// background ends the training after the next step. A save by steps waits for a save in flight; a
+// save by time is postponed until that has ended.
 //
 // During a save in the background, changes of weights must be announced (Variables::BeforeChange).
 // A second AfterCreateSession waits for the save in flight.
 //
 // The hook saves before the first step unless the newest checkpoint is of that step, every
 // save_checkpoints_steps or save_checkpoints_secs, at the end of each epoch if a listener wants
-// that, and at the end if the step changed. It calls the listeners in order; each one that returns
-// true asks to stop.
+// that, and at the end if the step changed. It calls the listeners in order; each of them can
+// request a stop by returning true.
 std::unique_ptr<Hook> NewCheckpointSaver(
     const RunConfig& config, std::vector<std::shared_ptr<CheckpointListener>> listeners);
 

@@ -22,7 +22,7 @@ class GateFileSystem : public io::FaultFileSystem {
   void Open() { gate_.set_value(); }
   absl::Status Rename(const std::string& from, const std::string& to) override {
     if (to.ends_with(".index") && opened_.wait_for(kLimit) != std::future_status::ready) {
-      return absl::DeadlineExceededError("nobody opened the gate");
+      return absl::DeadlineExceededError("the gate was not opened in time");
     }
     return FaultFileSystem::Rename(from, to);
   }
@@ -104,7 +104,7 @@ TEST_F(CheckpointSaverTest, AFailureInTheBackgroundEndsTheTrainingWithItsCause) 
   }
 }
 
-TEST_F(CheckpointSaverTest, ABrokenNewestCheckpointIsPassedOverForTheOneBefore) {
+TEST_F(CheckpointSaverTest, ABrokenNewestCheckpointIsSkippedForThePreviousOne) {
   ASSERT_TRUE(TrainThrough(*files_, "model").ok());
   const auto whole = Weights("model");
   const std::string path = "model/model.ckpt-57.data-00000-of-00001";
@@ -117,7 +117,7 @@ TEST_F(CheckpointSaverTest, ABrokenNewestCheckpointIsPassedOverForTheOneBefore) 
   EXPECT_EQ(Weights("model"), whole);
 }
 
-TEST_F(CheckpointSaverTest, ATrainingDoesNotBeginAnewOverBrokenCheckpoints) {
+TEST_F(CheckpointSaverTest, ATrainingDoesNotStartOverIfCheckpointsAreBroken) {
   TrainSpec spec = Training();
   spec.max_steps = 1;
   ASSERT_TRUE(Train("model", spec).ok());
@@ -129,17 +129,17 @@ TEST_F(CheckpointSaverTest, ATrainingDoesNotBeginAnewOverBrokenCheckpoints) {
   }
   const auto refused = Train("model", Training());
   EXPECT_TRUE(absl::IsDataLoss(refused.status())) << refused.status();
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("no whole checkpoint in model"));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("no intact checkpoint in model"));
 }
 
-TEST_F(CheckpointSaverTest, TheTrainingContinuesWhileASaveWithListenersIsAtWork) {
+TEST_F(CheckpointSaverTest, TheTrainingContinuesDuringASaveWithListeners) {
   GateFileSystem files(*files_);
   const auto listener = std::make_shared<ListenerLog>();
   TrainSpec spec = Training();
   spec.saving_listeners = {listener};
   spec.max_steps = 9;
   spec.hooks = {std::make_shared<AtStep>(4, [&] {
-    // The save of the start waits at the gate, and the listener was not told of its end.
+    // The save at the start waits at the gate, so that the listener was not told of its end.
     EXPECT_THAT(listener->calls, ElementsAre("before 0 at 0"));
     files.Open();
   })};
@@ -150,7 +150,7 @@ TEST_F(CheckpointSaverTest, TheTrainingContinuesWhileASaveWithListenersIsAtWork)
   Progress progress(ProgressStyle::kNone, 2, clock_);
   const auto result = (*estimator)->Train(spec, progress, never_);
   ASSERT_TRUE(result.ok()) << result.status();
-  // The save of step 6 waits for the previous save, so that the listener was told of that by then.
+  // The save of step 6 waits for the previous one, of whose end the listener was told by then.
   ASSERT_EQ(listener->calls.size(), 7u);
   EXPECT_THAT(listener->calls[1], testing::AnyOf("after 0 at 5", "after 0 at 6"));
   EXPECT_EQ(listener->calls[2], "before 6 at 6");
@@ -174,7 +174,7 @@ TEST_F(CheckpointSaverTest, AListenerThatStopsLateStopsTheTraining) {
   EXPECT_EQ(listener->calls.back(), StrCat("end ", result->step));
 }
 
-TEST_F(CheckpointSaverTest, ASessionMadeAnewWaitsForTheSaveInFlight) {
+TEST_F(CheckpointSaverTest, ANewSessionWaitsForTheSaveInFlight) {
   const auto spec = model::ParseModelSpec(*files_, kTestSpec, "spec.yaml");
   const auto built = model::BuildModel(*spec, {});
   ASSERT_TRUE(built.ok()) << built.status();

@@ -109,18 +109,18 @@ absl::StatusOr<EarlyStopping> ParseEarlyStopping(const std::string& text) {
   if (constexpr std::string_view kMinSteps = "min_steps="; parts.back().starts_with(kMinSteps)) {
     const std::string steps = parts.back().substr(kMinSteps.size());
     if (!absl::SimpleAtoi(steps, &spec.min_steps) || spec.min_steps < 0) {
-      return refuse(StrCat("'", steps, "' is no number of steps"));
+      return refuse(StrCat("'", steps, "' is not a number of steps"));
     }
     parts.pop_back();
   }
   // A metric's name may contain ':': the last two parts are the direction and the value.
-  if (parts.size() < 3) return refuse("has three parts");
+  if (parts.size() < 3) return refuse("it must have three parts");
   const std::string value = parts.back();
   parts.pop_back();
   const std::string word = parts.back();
   parts.pop_back();
   spec.metric = absl::StrJoin(parts, ":");
-  if (spec.metric.empty()) return refuse("names no metric");
+  if (spec.metric.empty()) return refuse("it names no metric");
   const std::vector<std::string> words = {"no_increase", "no_decrease", "higher", "lower"};
   if (word == words[0]) {
     spec.kind = Kind::kNoIncrease;
@@ -137,7 +137,7 @@ absl::StatusOr<EarlyStopping> ParseEarlyStopping(const std::string& text) {
                                             : absl::SimpleAtoi(value, &spec.max_steps_without) &&
                                                   spec.max_steps_without > 0;
   if (!sound) {
-    return refuse(StrCat("'", value, "' is no ",
+    return refuse(StrCat("'", value, "' is not a ",
                          IsThreshold(spec.kind) ? "number" : "number of steps above 0"));
   }
   return spec;

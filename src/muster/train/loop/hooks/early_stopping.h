@@ -1,5 +1,5 @@
-// Early stopping: ends a training depending on the results of its evaluations, read from the event
-// files (tf.estimator.experimental.stop_if_*_hook).
+// Early stopping: ends a training when the results of its evaluations, read from the event files,
+// say so (tf.estimator.experimental.stop_if_*_hook).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct EarlyStopping {
   Kind kind = Kind::kNoDecrease;
   std::string metric = "loss";
   int64_t max_steps_without = 0;  // kNoIncrease, kNoDecrease: since the best evaluation
-  double threshold = 0;           // kHigher, kLower: strictly
+  double threshold = 0;           // kHigher, kLower: must be passed, not only reached
   int64_t min_steps = 0;          // evaluations before this step do not count
   std::string eval_folder = {};   // "": MODEL_DIR/eval
   // How often the folder is read, in addition to after each evaluation of TrainAndEvaluate: by
@@ -29,7 +29,8 @@ struct EarlyStopping {
   friend bool operator==(const EarlyStopping&, const EarlyStopping&) = default;
 };
 
-// Why a training with these evaluations (step -> metrics) should stop; nullopt: it should continue.
+// Returns why a training with these evaluations (step -> metrics) should stop; nullopt if it should
+// continue.
 // INVALID_ARGUMENT when an evaluation does not have the metric.
 absl::StatusOr<std::optional<std::string>> WhyStop(const EarlyStopping& spec,
                                                    const std::map<int64_t, Metrics>& evaluations);

@@ -26,7 +26,7 @@ TEST(WhyStopTest, NoDecreaseCountsStepsSinceTheBest) {
   EXPECT_EQ(**why, "no decrease of metric 'loss' for 20 steps: it was best, 4, at step 20");
 }
 
-TEST(WhyStopTest, NoIncreaseIsTheOtherWay) {
+TEST(WhyStopTest, NoIncreaseCountsStepsSinceTheHighest) {
   const EarlyStopping spec{.kind = Kind::kNoIncrease, .max_steps_without = 20};
   EXPECT_EQ(*WhyStop(spec, Losses({1, 2, 3, 4})), std::nullopt);
   EXPECT_TRUE(WhyStop(spec, Losses({3, 2, 1}))->has_value());
@@ -54,7 +54,7 @@ TEST(WhyStopTest, AMissingMetricIsNamed) {
   EXPECT_THAT(std::string(why.status().message()), HasSubstr("'los' (did you mean 'loss'?)"));
 }
 
-TEST(ParseEarlyStoppingTest, TakesTheFourKinds) {
+TEST(ParseEarlyStoppingTest, ParsesTheFourKinds) {
   const auto a = ParseEarlyStopping("auc:no_increase:2000");
   ASSERT_TRUE(a.ok()) << a.status();
   EXPECT_EQ(*a,
@@ -71,15 +71,15 @@ TEST(ParseEarlyStoppingTest, TakesTheFourKinds) {
 TEST(ParseEarlyStoppingTest, RefusesOtherText) {
   const struct {
     const char *text, *message;
-  } cases[] = {{"auc", "has three parts"},
-               {"auc:higher", "has three parts"},
-               {":higher:1", "names no metric"},
+  } cases[] = {{"auc", "it must have three parts"},
+               {"auc:higher", "it must have three parts"},
+               {":higher:1", "it names no metric"},
                {"auc:hihger:1", "unknown direction 'hihger' (did you mean 'higher'?)"},
-               {"auc:no_increase:0", "'0' is no number of steps above 0"},
-               {"auc:no_increase:1.5", "'1.5' is no number of steps"},
-               {"auc:lower:x", "'x' is no number"},
-               {"auc:lower:1:min_steps=x", "'x' is no number of steps"},
-               {"min_steps=1", "has three parts"}};
+               {"auc:no_increase:0", "'0' is not a number of steps above 0"},
+               {"auc:no_increase:1.5", "'1.5' is not a number of steps"},
+               {"auc:lower:x", "'x' is not a number"},
+               {"auc:lower:1:min_steps=x", "'x' is not a number of steps"},
+               {"min_steps=1", "it must have three parts"}};
   for (const auto& test : cases) {
     const auto spec = ParseEarlyStopping(test.text);
     EXPECT_TRUE(absl::IsInvalidArgument(spec.status())) << test.text;
@@ -108,7 +108,7 @@ TEST_F(EarlyStoppingTest, ReadsTheEventFilesOfEarlierEvaluations) {
 }
 
 // An evaluator, as from another process, writes while this one trains.
-TEST_F(EarlyStoppingTest, LooksAgainBySteps) {
+TEST_F(EarlyStoppingTest, ReadsTheFolderAgainAtItsInterval) {
   class Evaluator : public Hook {
    public:
     explicit Evaluator(std::function<void(int64_t)> write) : write_(std::move(write)) {}

@@ -1,4 +1,4 @@
-// What TensorBoard shows of many numbers: histograms, and the fraction of zeros.
+// Statistics of many numbers for TensorBoard: histograms, and the fraction of zeros.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ struct MatrixView {
   int64_t cols = 0;
   int64_t ld = 0;
 
-  // Every k-th row, so that at most `max_elements` are left (but at least one row).
+  // Returns every k-th row, so that at most `max_elements` are left (but at least one row).
   MatrixView Sample(int64_t max_elements) const;
 };
 
-// 30 buckets of equal width between the least and the greatest number; one if these are equal.
-// Numbers that are not finite are left out; if no number is left, count is 0.
+// Makes 30 buckets of equal width between the least and the greatest number; one if these are
+// equal. Numbers that are not finite are left out; if no number is left, count is 0.
 formats::Histogram MakeHistogram(const MatrixView& matrix);
 
 // The fraction of zeros, in [0, 1]; 0 for an empty matrix.

@@ -19,7 +19,7 @@ MatrixView GetColumn(const std::vector<float>& values) {
           static_cast<int64_t>(values.size())};
 }
 
-TEST(HistogramTest, BucketsHoldWhatLiesBetweenTheirLimits) {
+TEST(HistogramTest, BucketsCountTheNumbersBetweenTheirLimits) {
   RandomStream random(20261121, RandomPurpose::kSampleData, 0);
   std::vector<float> values(5000);
   for (float& x : values) x = static_cast<float>(random.Normal());
@@ -48,7 +48,7 @@ TEST(HistogramTest, BucketsHoldWhatLiesBetweenTheirLimits) {
   EXPECT_EQ(total, 5000);
 }
 
-TEST(HistogramTest, OneValueIsOneBucket) {
+TEST(HistogramTest, EqualValuesMakeOneBucket) {
   const formats::Histogram histogram = MakeHistogram(GetColumn({0.25f, 0.25f, 0.25f}));
   EXPECT_THAT(histogram.limits, ElementsAre(0.25));
   EXPECT_THAT(histogram.buckets, ElementsAre(3));
@@ -56,7 +56,7 @@ TEST(HistogramTest, OneValueIsOneBucket) {
   EXPECT_EQ(histogram.sum, 0.75);
 }
 
-TEST(HistogramTest, WhatIsNotFiniteIsLeftOut) {
+TEST(HistogramTest, NumbersThatAreNotFiniteAreLeftOut) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const formats::Histogram histogram =
       MakeHistogram(GetColumn({NAN, -3.4e38f, kInfinity, 3.4e38f, -kInfinity}));
@@ -68,7 +68,7 @@ TEST(HistogramTest, WhatIsNotFiniteIsLeftOut) {
   EXPECT_EQ(MakeHistogram({}).count, 0);
 }
 
-TEST(HistogramTest, SeesOnlyTheColumnsOfTheMatrix) {
+TEST(HistogramTest, ReadsOnlyTheColumnsOfTheMatrix) {
   const std::vector<float> values = {0, 1, 99, 2, 0, 99};
   const MatrixView matrix{values.data(), 2, 2, 3};
   EXPECT_EQ(MakeHistogram(matrix).max, 2);

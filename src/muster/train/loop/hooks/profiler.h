@@ -1,4 +1,4 @@
-// Profiler: writes where the time of a step goes to MODEL_DIR/timeline-<step>.json, which
+// Profiler: writes the times of the parts of a step to MODEL_DIR/timeline-<step>.json, which
 // chrome://tracing (or ui.perfetto.dev) shows.
 #pragma once
 
@@ -15,7 +15,8 @@ namespace muster::train {
 // due. `folder` "": MODEL_DIR. steps > 0.
 std::unique_ptr<Hook> NewProfiler(int64_t steps, std::string folder = "");
 
-// Chrome's trace event format: complete events in microseconds since the first.
+// Returns the trace in Chrome's trace event format: complete events, in microseconds since the
+// first.
 std::string ChromeTrace(const StepTrace& trace, int64_t step);
 
 }  // namespace muster::train

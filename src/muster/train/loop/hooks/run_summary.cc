@@ -16,11 +16,11 @@ formats::HparamInfo::Type GetType(const formats::HparamValue& value) {
   return std::holds_alternative<double>(value) ? Type::kNumber : Type::kString;
 }
 
-// False for a model of a user's function: its spec describes only the data.
+// False for a model of a user's function, whose spec describes only the data.
 bool IsFromFile(const model::ModelSpec& spec) { return !spec.type().empty(); }
 
-// The settings that people compare first. TensorBoard shows many runs with the experiment of one of
-// them: so an experiment names these settings even if its own model does not have them.
+// The settings that people compare first. TensorBoard shows many runs with the experiment of one
+// run: therefore each experiment names these settings, even if its model does not have them.
 constexpr std::string_view kKeySettings[] = {"dnn/hidden_units",
                                              "dnn/optimizer/learning_rate",
                                              "linear/optimizer/learning_rate",
@@ -65,7 +65,7 @@ class RunSummary : public Hook {
       : settings_(std::move(settings)) {}
 
   absl::Status AfterCreateSession(Session& session) override {
-    if (std::exchange(written_, true)) return absl::OkStatus();  // called again after a recovery
+    if (std::exchange(written_, true)) return absl::OkStatus();  // this is a call after a recovery
     const double now = session.clock.WallSeconds();
     const std::vector<formats::Hparam> settings = settings_(session.model.spec);
     formats::Summary summary;

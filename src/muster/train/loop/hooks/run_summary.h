@@ -1,4 +1,4 @@
-// RunSummary: what TensorBoard shows of a whole training: the spec (Text), the settings with their
+// RunSummary: describes a whole training for TensorBoard: the spec (Text), the settings with their
 // results (HParams) and the layers (Graphs).
 #pragma once
 
@@ -15,9 +15,9 @@ namespace muster::train {
 // session's end at the end, unless a signal stopped the training, which may then be continued.
 std::unique_ptr<Hook> NewRunSummary(const TrainSpec& spec, const RunConfig& config);
 
-// model::Settings (none for a user's model function), with the settings of this run in place of the
-// spec's training defaults: train/{batch_size,epochs,shuffle} for files, train/{seed,threads}, and
-// train/{max_steps,steps} if given.
+// Returns model::Settings (none for a user's model function), with the settings of this run instead
+// of the spec's training defaults: train/{batch_size,epochs,shuffle} for files,
+// train/{seed,threads}, and train/{max_steps,steps} if given.
 std::vector<formats::Hparam> RunSettings(const model::ModelSpec& model, const TrainSpec& spec,
                                          const RunConfig& config);
 

@@ -32,8 +32,8 @@ class StepFile : public Hook {
     const auto records = AllRecords(session);
     // Only the chief has an event writer; its counts are those of all replicas.
     if (session.events != nullptr && records) text += StrCat(" ", Print(*records));
-    // A reader finds the old or the new text. There is no sync, which would hold up the training on
-    // a slow disk.
+    // A reader finds the old or the new text. The file is not synced, since that would hold up the
+    // training on a slow disk.
     const std::string temporary = path_ + ".new";
     std::ofstream(temporary) << text << "\n";
     std::error_code ignored;

@@ -10,8 +10,8 @@
 namespace muster::train {
 
 // A hook that writes "STEP" or "STEP trained=N dropped=N repeated=N" into the local file at `path`,
-// about once a second and at the end. The hook cannot fail: if the file cannot be written, the
-// launcher does without it.
+// about once a second and at the end. The hook never fails: if the file cannot be written, the
+// launcher works without it.
 std::unique_ptr<Hook> NewStepFile(const std::string& path);
 
 }  // namespace muster::train

@@ -31,13 +31,13 @@ void AddHistogram(const std::string& tag, const MatrixView& matrix, formats::Sum
 std::string GetPart(const std::string& name) { return name.substr(0, name.find('/')); }
 
 void AddLearningRates(const Session& session, formats::Summary* summary) {
-  if (session.model.applies) return;  // the rate is inside the optimizer's function
+  if (session.model.applies) return;  // the optimizer's function computes the rate itself
   std::set<int> seen;
   for (const engine::VariableSpec& spec : session.variables.specs()) {
     if (!seen.insert(spec.group).second) continue;
     const auto& optimizer = session.model.optimizer_specs[static_cast<size_t>(spec.group)];
     const float rate = optim::RateAt(optimizer, session.step - 1);
-    // A rate that is a function is not known after a step that was not done.
+    // If the rate is a function, it is unknown after a step that was not done.
     if (!std::isnan(rate)) summary->AddScalar(StrCat(GetPart(spec.name), "/learning_rate"), rate);
   }
 }

@@ -22,7 +22,8 @@ struct SummarySaverOptions {
 //   LAYER/activation              a watched layer's output in the last step (not at the start)
 //   VARIABLE                      each variable's weights
 //   fraction_of_zero_weights      scalar: of a linear model, without its bias
-// Of a dense variable all values are used, of a table of more than 65,536 numbers every k-th row.
+// All values of a dense variable are used, and every k-th row of a table of more than 65,536
+// numbers.
 std::unique_ptr<Hook> NewSummarySaver(const SummarySaverOptions& options);
 
 }  // namespace muster::train

@@ -86,7 +86,7 @@ TEST_F(SummarySaverTest, WritesScalarsAndHistogramsAtTheirSteps) {
   EXPECT_EQ(last["bias"], *reinterpret_cast<const float*>(bias.data()));
 }
 
-TEST_F(SummarySaverTest, NoHistogramsAndNoSummariesWhereNoneAreAskedFor) {
+TEST_F(SummarySaverTest, IntervalsOfZeroWriteNoHistogramsAndNoSummaries) {
   RunConfig config = Config("model");
   config.histogram_steps = 0;
   ASSERT_TRUE(Train(config, Training()).ok());
@@ -99,7 +99,7 @@ TEST_F(SummarySaverTest, NoHistogramsAndNoSummariesWhereNoneAreAskedFor) {
   EXPECT_TRUE(Tags("model2", kTensor).empty());
 }
 
-TEST_F(SummarySaverTest, WhatIsWatchedDoesNotChangeTheTraining) {
+TEST_F(SummarySaverTest, SummariesDoNotChangeTheTraining) {
   RunConfig config = Config("seen");
   config.histogram_steps = 1;
   config.save_summary_steps = 1;
@@ -110,7 +110,7 @@ TEST_F(SummarySaverTest, WhatIsWatchedDoesNotChangeTheTraining) {
   EXPECT_EQ(Weights("seen"), Weights("unseen"));
 }
 
-TEST_F(SummarySaverTest, TheRunItselfIsToldAtItsStart) {
+TEST_F(SummarySaverTest, TheRunIsDescribedAtItsStart) {
   ASSERT_TRUE(Train("model", Training()).ok());
   const auto tensors = Tags("model", kTensor);
   EXPECT_THAT(tensors.at("spec"), ElementsAre(0));

@@ -1,0 +1,146 @@
+// Roster: when a view forms, and when it breaks.
+#include <algorithm>
+#include <utility>
+
+#include "muster/membership/roster.h"
+
+namespace muster::membership {
+namespace {
+
+using job::TaskId;
+using job::TaskType;
+
+// The training ends after this many views in a row without a step.
+constexpr int kMaxViewsWithoutStep = 5;
+
+// The order of task types in a view: replicas first.
+int GetTypeOrder(TaskType type) {
+  switch (type) {
+    case TaskType::kChief:
+    case TaskType::kMaster:
+      return 0;
+    case TaskType::kWorker:
+      return 1;
+    case TaskType::kPs:
+      return 2;
+    case TaskType::kEvaluator:
+      return 3;
+  }
+  return 3;
+}
+
+}  // namespace
+
+void Roster::Break(const MemberId& culprit, std::string_view cause, bool planned, double now) {
+  if (!view_) return;
+  const Broken broken = {.generation = view_->generation,
+                         .culprit = culprit,
+                         .cause = std::string(cause),
+                         .planned = planned};
+  view_.reset();
+  last_broken_ = broken;
+  last_reported_ = false;
+  forming_since_ = now;
+  for (auto& [task, entry] : entries_) {
+    if (!entry.in_view) continue;
+    entry.in_view = entry.ready = false;
+    Send(entry.connection, {.broken = broken});
+  }
+}
+
+std::vector<TaskId> Roster::Missing() const {
+  std::vector<TaskId> missing;
+  for (const TaskId task : spec_.tasks) {
+    if (GetTypeOrder(task.type) > GetTypeOrder(TaskType::kPs) || left_.contains(task)) continue;
+    const auto entry = entries_.find(task);
+    if (entry == entries_.end() || !entry->second.ready) missing.push_back(task);
+  }
+  return missing;
+}
+
+bool Roster::Enough(double now) const {
+  const std::vector<TaskId> missing = Missing();
+  int replicas = 0;
+  for (const auto& [task, entry] : entries_) replicas += IsReplica(task.type) && entry.ready;
+  if (spec_.min_replicas > 0 && replicas < spec_.min_replicas) return false;
+  if (missing.empty()) return replicas > 0;
+  // A connected member will join soon: the view waits for it until its lease expires.
+  const bool can_do_without = std::all_of(missing.begin(), missing.end(), [this](TaskId task) {
+    return task.type == TaskType::kWorker && !entries_.contains(task);
+  });
+  if (spec_.min_replicas == 0 || !can_do_without) return false;
+  // The view does not wait again for tasks that the last view did not have either.
+  const bool known = !last_members_.empty() &&
+                     std::none_of(missing.begin(), missing.end(),
+                                  [this](TaskId task) { return last_members_.contains(task); });
+  return known || now >= forming_since_ + spec_.settle_seconds;
+}
+
+void Roster::TryForm(double now) {
+  if (over_ || view_ || forming_since_ < 0 || !Enough(now)) return;
+  View view = {.generation = ++last_generation_};
+  for (auto& [task, entry] : entries_) {
+    if (!entry.ready || GetTypeOrder(task.type) > GetTypeOrder(TaskType::kPs)) continue;
+    view.members.push_back(entry.member);
+    view.replicas += IsReplica(task.type);
+    entry.in_view = true;
+    entry.ready = false;
+  }
+  std::sort(view.members.begin(), view.members.end(), [](const Member& a, const Member& b) {
+    const TaskId x = a.id.task, y = b.id.task;
+    return std::pair(GetTypeOrder(x.type), x) < std::pair(GetTypeOrder(y.type), y);
+  });
+  forming_since_ = -1;
+  sent_waiting_.clear();
+  last_members_.clear();
+  for (const Member& member : view.members) last_members_.insert(member.id.task);
+  const int64_t step = view.members[static_cast<size_t>(view.source())].step;
+  views_without_step_ = step > last_step_ || !last_reported_ ? 0 : views_without_step_ + 1;
+  if (step > last_step_) broken_links_.clear();
+  last_step_ = std::max(last_step_, step);
+  if (views_without_step_ >= kMaxViewsWithoutStep) {
+    Fail(absl::UnavailableError(StrCat("no step was done in ", kMaxViewsWithoutStep,
+                                       " attempts in a row; the last one ended because ",
+                                       Describe(last_broken_.culprit), " ", last_broken_.cause)));
+    return;
+  }
+  view_ = std::move(view);
+  for (const auto& [task, entry] : entries_) Send(entry.connection, {.view = view_});
+}
+
+// If this host did not run for the length of a lease (it was stopped, or its machine suspended),
+// its members have given it up. It then breaks the view, and must not confirm the generation until
+// the members join again.
+void Roster::NoticeSleep(double now) {
+  const double silent = now - std::exchange(ran_at_, now);
+  if (over_ || !view_ || silent < spec_.lease_seconds) return;
+  Break(view_->members.front().id, StrCat("did not run for ", silent, " s"), /*planned=*/false,
+        now);
+}
+
+void Roster::ExpireSilent(double now) {
+  while (true) {
+    const auto silent = std::find_if(entries_.begin(), entries_.end(), [&](const auto& each) {
+      return now >= each.second.heard_at + spec_.lease_seconds;
+    });
+    if (silent == entries_.end()) return;
+    Drop(silent, StrCat("was silent for ", spec_.lease_seconds, " s"), /*planned=*/false, now);
+  }
+}
+
+void Roster::GiveUp() {
+  const std::vector<TaskId> missing = Missing();
+  std::string why = StrCat("waited ", spec_.rendezvous_seconds, " s for ", GetNames(missing));
+  for (const TaskId task : missing) {
+    const auto refused = refused_.find(task);
+    if (refused == refused_.end()) continue;
+    why += StrCat("; ", job::TaskName(task), " asked to join and was refused: ", refused->second);
+  }
+  if (!last_broken_.cause.empty()) {
+    why += StrCat("; before that ", Describe(last_broken_.culprit), " ", last_broken_.cause);
+  }
+  why += ": find out why it did not join, or give a longer --rendezvous-timeout";
+  Fail(absl::DeadlineExceededError(why));
+}
+
+}  // namespace muster::membership
