@@ -30,11 +30,27 @@ struct Signals {
   }
 };
 
+// Calls a function at the first end of an epoch, when the loop has read a batch of the next epoch
+// and has not yet decided whether to train on it.
+class AtEpochEnd : public Hook {
+ public:
+  explicit AtEpochEnd(std::function<void()> call) : call_(std::move(call)) {}
+  absl::Status EndEpoch(Session&) override {
+    call_();
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::function<void()> call_;
+};
+
 // One rank is told to end. With `while_waiting` this happens in the middle of a step, in which
-// another rank keeps it waiting until it has ended.
+// another rank keeps it waiting until it has ended; with `after_reading` between the reading of a
+// batch and its step.
 struct Drill {
   int victim = 0;
   bool while_waiting = false;
+  bool after_reading = false;
   bool comes_back = true;
 };
 
@@ -65,7 +81,11 @@ class TerminatedTrainingTest : public PsTrainingTest {
           if (task.shards == 0) {
             task.input.source.shard = {.index = rank, .count = size, .by = data::ShardBy::kRecord};
           }
-          if (sends) {
+          if (sends && drill->after_reading) {
+            task.hooks.push_back(std::make_shared<AtEpochEnd>([&] {
+              if (!first.stop) first.Terminate();
+            }));
+          } else if (sends) {
             task.hooks.push_back(std::make_shared<BeforeStep>([&](Session& session) {
               if (session.step < kStep || first.stop) return absl::OkStatus();
               first.Terminate();
@@ -100,6 +120,10 @@ class TerminatedTrainingTest : public PsTrainingTest {
       ASSERT_TRUE(result.ok()) << result.status();
       EXPECT_FALSE(result->interrupted);
     }
+  }
+
+  static std::string GetFolder(const Drill& drill) {
+    return StrCat("broken", drill.victim, drill.while_waiting, drill.after_reading);
   }
 
   int64_t GetStep(const std::string& folder) {
@@ -153,8 +177,9 @@ TEST_F(TerminatedTrainingTest, TerminatingAReplicaChangesNoByte) {
   ExpectTrained(RunRanks(kSize, Training(), "unbroken", Cluster(kSize), nullptr));
   for (const Drill& drill :
        {Drill{.victim = 1}, Drill{.victim = 0}, Drill{.victim = 1, .while_waiting = true},
-        Drill{.victim = 0, .while_waiting = true}}) {
-    const std::string folder = StrCat("broken", drill.victim, drill.while_waiting);
+        Drill{.victim = 0, .while_waiting = true}, Drill{.victim = 1, .after_reading = true},
+        Drill{.victim = 0, .after_reading = true}}) {
+    const std::string folder = GetFolder(drill);
     terminated_ = 0;
     ExpectTrained(RunRanks(kSize, Training(), folder, Cluster(kSize), &drill));
     EXPECT_EQ(terminated_, 1) << folder;
@@ -184,8 +209,9 @@ TEST_F(TerminatedTrainingTest, TerminatingAReplicaOfParameterServersChangesNoByt
   TrainWithPs(shape, Training(), "unbroken");
   for (const Drill& drill :
        {Drill{.victim = 1}, Drill{.victim = 0}, Drill{.victim = 1, .while_waiting = true},
-        Drill{.victim = 0, .while_waiting = true}}) {
-    const std::string folder = StrCat("broken", drill.victim, drill.while_waiting);
+        Drill{.victim = 0, .while_waiting = true}, Drill{.victim = 1, .after_reading = true},
+        Drill{.victim = 0, .after_reading = true}}) {
+    const std::string folder = GetFolder(drill);
     TestServers servers(shape, kTestSpec);
     terminated_ = 0;
     ExpectTrained(RunRanks(shape.replicas, Training(), folder, Served(servers), &drill));
