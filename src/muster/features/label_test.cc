@@ -122,7 +122,8 @@ TEST_F(LabelTest, FormsThatDoNotFitTheFieldAreRefused) {
   SetForm(ValueType::kFloat, {.form = LabelSpec::Form::kVector, .width = 2}, /*list=*/false);
   EXPECT_THAT(std::string(Validate(spec_).message()), HasSubstr("needs to be a list"));
   SetForm(ValueType::kFloat, {.form = LabelSpec::Form::kSet, .width = 2});
-  EXPECT_THAT(std::string(Validate(spec_).message()), HasSubstr("'ids: true' needs a list of ints"));
+  EXPECT_THAT(std::string(Validate(spec_).message()),
+              HasSubstr("'ids: true' needs a list of ints"));
   SetForm(ValueType::kString, {.words = {"a"}, .form = LabelSpec::Form::kSet, .width = 2});
   EXPECT_THAT(std::string(Validate(spec_).message()), HasSubstr("1 words for 2 classes"));
   SetForm(ValueType::kInt, {}, /*list=*/false);

@@ -239,8 +239,8 @@ absl::StatusOr<std::optional<StepValues>> TrainLoop::Step(const std::atomic<bool
     if (batch != nullptr) MUSTER_RETURN_IF_ERROR(EndEpochBefore(*batch));
     if (strategy_->stops_at_once() && session_.ending.requested) return std::nullopt;
     Stop request = session_.ending.requested ? Stop::kRequested : Stop::kNo;
-    // A replica that leaves does not end the others, and its signal may come while it reads a batch.
-    // Whoever sends it sets `leaving` before `stop`, so `stop` is read first.
+    // A replica that leaves does not end the others, and its signal may come while it reads a
+    // batch. Whoever sends it sets `leaving` before `stop`, so `stop` is read first.
     if (stop && !IsLeaving()) request = Stop::kInterrupted;
     MUSTER_ASSIGN_OR_RETURN(const Strategy::Result result, strategy_->Run(batch, request));
     switch (result.outcome) {
