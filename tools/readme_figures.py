@@ -58,6 +58,7 @@ BARS = (
     Bar("train a Keras wide & deep, batch 40", "Keras fit", "keras",
         "wide & deep of 8 columns, batch 40: CPU a step; `fit`"),
     Bar("train wide & deep, batch 512", "tf.estimator", "train-tensorflow", "batch 512"),
+    Bar("train DeepFM, batch 512", "PyTorch", "click-models", "DeepFM, batch 512"),
     Bar("train wide & deep, batch 512", "PyTorch, from memory", "train-pytorch", "batch 512, eager"),
     Bar("train 845-1024-512-256, batch 512", "PyTorch, from memory", "deep",
         "batch 512, fp32 and eager"),
