@@ -12,7 +12,7 @@ TEST_PACKAGES=(
   python3 python3-venv unzip zstd
   dpkg-dev file
   zsh fish
-  iproute2 nftables openssh-server openssh-client
+  iproute2 nftables openssh-server openssh-client openssl
   clang-format-14
 )
 CI_PACKAGES=(

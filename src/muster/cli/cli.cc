@@ -88,7 +88,7 @@ std::vector<VerbGroup> GetVerbGroups() {
       {"Models", {"train", "evaluate", "predict", "explain", "export", "inspect", "tensorboard"}},
       {"Jobs of several processes",
        {"run", "status", "list", "logs", "stop", "suspend", "resume", "rm", "spec", "worker",
-        "certs"}},
+        "certs", "operator"}},
       {"This program", {"help", "doctor", "version", "completion"}}};
 }
 
@@ -110,6 +110,7 @@ void AddVerbs(CLI::App& app, const std::vector<std::string>& arguments,
   AddRm(app);
   AddWorker(app);
   AddCerts(app);
+  AddOperator(app);
   AddHelp(app);
   AddDoctor(app);
   AddVersion(app);

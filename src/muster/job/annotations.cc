@@ -1,6 +1,8 @@
 #include "muster/job/annotations.h"
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include "muster/base/nearest.h"
@@ -159,6 +161,11 @@ void ParseAnnotation(const std::string& name, const YamlReader& reader, JobSpec*
     known.emplace_back(annotation.name);
   }
   reader.Fail(StrCat("unknown annotation 'muster/", name, "'", DidYouMean(name, known)));
+}
+
+bool IsAnnotation(std::string_view name) {
+  return std::any_of(std::begin(kAnnotations), std::end(kAnnotations),
+                     [name](const Annotation& annotation) { return annotation.name == name; });
 }
 
 void PrintAnnotations(const JobSpec& spec, Json* annotations) {

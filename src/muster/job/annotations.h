@@ -12,6 +12,9 @@ constexpr std::string_view kAnnotationPrefix = "muster/";
 // errors (an unknown name, an invalid value) go to the reader.
 void ParseAnnotation(const std::string& name, const formats::YamlReader& reader, JobSpec* spec);
 
+// Whether ParseAnnotation() knows the name.
+bool IsAnnotation(std::string_view name);
+
 // Adds the settings that differ from the defaults to `annotations`.
 void PrintAnnotations(const JobSpec& spec, Json* annotations);
 

@@ -19,5 +19,6 @@ void AddAgent(CLI::App& app);
 void AddReach(CLI::App& app);
 void AddCoordinator(CLI::App& app);
 void AddSlotCoordinator(CLI::App& app);
+void AddOperator(CLI::App& app);
 
 }  // namespace muster::cli

@@ -1,0 +1,105 @@
+#include "muster/launch/kubernetes/leader.h"
+
+#include <cmath>
+
+#include "absl/time/time.h"
+
+namespace muster::launch::kubernetes {
+namespace {
+
+std::string MicroTime(double wall_seconds) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ",
+                          absl::FromUnixMicros(static_cast<int64_t>(wall_seconds * 1e6)),
+                          absl::UTCTimeZone());
+}
+
+}  // namespace
+
+bool Leader::leads() const { return Now() < held_until_; }
+
+// The holder's clock is another one: its lease has expired when it did not change for its length,
+// by this process's own clock.
+bool Leader::IsExpired(const Json& lease) {
+  const Json& spec = Child(lease, "spec");
+  const std::string holder = TextOf(spec, "holderIdentity");
+  if (holder.empty()) return true;
+  const std::string now_seen = StrCat(holder, " ", TextOf(spec, "renewTime"));
+  if (now_seen != seen_) {
+    seen_ = now_seen;
+    seen_at_ = Now();
+    return false;
+  }
+  const auto length = static_cast<double>(NumberOf(spec, "leaseDurationSeconds", 15));
+  return Now() - seen_at_ > length;
+}
+
+Json Leader::MakeLease(const Json& found) const {
+  const std::string now = MicroTime(clock_.WallSeconds());
+  const Json& before = Child(found, "spec");
+  const bool is_ours = TextOf(before, "holderIdentity") == options_.identity;
+  Json lease = {{"apiVersion", kLeases.group_version}, {"kind", "Lease"}};
+  lease["metadata"] = {{"name", options_.name}, {"namespace", options_.name_space}};
+  if (found.is_object()) {
+    lease["metadata"]["resourceVersion"] = TextOf(Child(found, "metadata"), "resourceVersion");
+  }
+  Json& spec = lease["spec"];
+  spec["holderIdentity"] = options_.identity;
+  spec["leaseDurationSeconds"] = static_cast<int64_t>(std::ceil(options_.lease_seconds));
+  spec["acquireTime"] = is_ours ? TextOf(before, "acquireTime") : now;
+  spec["renewTime"] = now;
+  spec["leaseTransitions"] = NumberOf(before, "leaseTransitions") + (is_ours ? 0 : 1);
+  return lease;
+}
+
+absl::StatusOr<bool> Leader::TryOnce() {
+  const double began = Now();
+  const std::string target = GetTarget(kLeases, options_.name_space, options_.name);
+  auto found = client_.Get(target);
+  if (absl::IsNotFound(found.status())) {
+    MUSTER_RETURN_IF_ERROR(
+        client_.Create(GetTarget(kLeases, options_.name_space), MakeLease(nullptr)).status());
+  } else {
+    MUSTER_RETURN_IF_ERROR(found.status());
+    const bool is_ours = TextOf(Child(*found, "spec"), "holderIdentity") == options_.identity;
+    if (!is_ours && !IsExpired(*found)) return false;
+    MUSTER_RETURN_IF_ERROR(client_.Replace(target, MakeLease(*found)).status());
+  }
+  // Counted from before the call: others count from when they see the renewal.
+  held_until_ = began + options_.renew_seconds();
+  return true;
+}
+
+absl::Status Leader::Lose(std::string_view why) {
+  held_until_ = 0;
+  return absl::UnavailableError(
+      StrCat("the lease ", options_.name_space, "/", options_.name, " is lost: ", why));
+}
+
+absl::Status Leader::Run(const std::function<void()>& began) {
+  bool leading = false;
+  do {
+    const auto held = TryOnce();
+    if (held.ok() && *held && !leading) {
+      leading = true;
+      began();
+    }
+    if (leading && held.ok() && !*held) return Lose("another operator has it");
+    if (leading && !leads()) {
+      return Lose(held.ok() ? "it was not renewed in time" : ToStd(held.status().message()));
+    }
+    if (!leading && absl::IsPermissionDenied(held.status())) return held.status();
+  } while (client_.Wait(options_.retry_seconds()));
+  return absl::OkStatus();
+}
+
+void Leader::Release() {
+  if (!leads()) return;
+  held_until_ = 0;
+  const std::string target = GetTarget(kLeases, options_.name_space, options_.name);
+  auto found = client_.Get(target);
+  if (!found.ok() || TextOf(Child(*found, "spec"), "holderIdentity") != options_.identity) return;
+  (*found)["spec"]["holderIdentity"] = "";
+  client_.Replace(target, *found).IgnoreError();
+}
+
+}  // namespace muster::launch::kubernetes

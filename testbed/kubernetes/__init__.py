@@ -1,0 +1,1 @@
+"""A real API server of Kubernetes on this machine, and pods without a cluster."""
