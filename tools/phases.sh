@@ -41,11 +41,11 @@ run_ctest() {
     --output-on-failure --output-junit "$folder/ctest.xml" "$@"
 }
 
-# Makes the Python environments of the component tests and, meanwhile, builds their Kubernetes API
-# server. Where that build fails, the tests that need it say why.
+# Makes the Python environments of the component tests and, meanwhile, if MUSTER_KUBERNETES is set, builds
+# their Kubernetes API server. Where that build fails, the tests that need it say why.
 component_environments() {
   local name
-  testbed/kubernetes/build.sh >/dev/null &
+  [[ -z "${MUSTER_KUBERNETES:-}" ]] || testbed/kubernetes/build.sh >/dev/null &
   for name in component python tensorflow oldest-tensorflow 'tensorflow-1 3.7' 'tensorflow-2.4 3.8'; do
     # shellcheck disable=SC2086
     python_venv $name >/dev/null || return 1
