@@ -64,6 +64,7 @@ class LabelTransform {
   int field_;
   formats::ValueType type_;
   std::unique_ptr<IdLookup> words_;  // null: the labels are numbers
+  int64_t minus_one_;                // the place of the word -1 of an int label, or -1
 };
 
 // Replaces *weights by the values of `input`. INVALID_ARGUMENT for one below 0 or not finite;

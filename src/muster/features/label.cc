@@ -10,8 +10,8 @@
 namespace muster::features {
 namespace {
 
-// Looks up the words by a vocabulary column over the label's field; what that drops as missing (''
-// and -1) is no class.
+// Looks up the words by a vocabulary column over the label's field. What that drops as missing is
+// no class: '', and -1 unless it is one of the words (FindMinusOne).
 std::unique_ptr<IdLookup> MakeLabelLookup(const FeatureSpec& spec) {
   if (spec.label.words.empty()) return nullptr;
   ColumnSpec column;
@@ -21,13 +21,22 @@ std::unique_ptr<IdLookup> MakeLabelLookup(const FeatureSpec& spec) {
   return MakeVocabularyLookup(spec.schema, column);
 }
 
+// Returns the place of -1 among the words of an int label, or -1 if it is not one of them.
+int64_t FindMinusOne(const FeatureSpec& spec) {
+  const formats::Field& field = spec.schema.fields[spec.schema.Find(spec.label.input)];
+  const auto found = std::ranges::find(spec.label.words, "-1");
+  if (field.type != formats::ValueType::kInt || found == spec.label.words.end()) return -1;
+  return found - spec.label.words.begin();
+}
+
 }  // namespace
 
 LabelTransform::LabelTransform(const FeatureSpec& spec)
     : spec_(spec.label),
       field_(spec.schema.Find(spec.label.input)),
       type_(spec.schema.fields[field_].type),
-      words_(MakeLabelLookup(spec)) {}
+      words_(MakeLabelLookup(spec)),
+      minus_one_(FindMinusOne(spec)) {}
 
 void LabelTransform::MarkFingerprints(std::vector<bool>* fields) const {
   if (words_ != nullptr && words_->needs_fingerprints()) (*fields)[field_] = true;
@@ -102,6 +111,7 @@ absl::Status LabelTransform::FromWords(const formats::Columns& rows, const Scrat
     for (int i = 0; i < count; ++i) {
       const size_t at = first + static_cast<size_t>(i);
       const int row = is_set ? FindRow(input, at) : static_cast<int>(at);
+      if (places[i] < 0 && minus_one_ >= 0 && input.ints[at] == -1) places[i] = minus_one_;
       if (places[i] < 0) {
         *bad_row = row;
         const std::string value = type_ == formats::ValueType::kInt

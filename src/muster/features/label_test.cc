@@ -100,6 +100,24 @@ TEST_F(LabelTest, SetsOfWords) {
   EXPECT_EQ(batch_.labels[452], 1);
 }
 
+TEST_F(LabelTest, MinusOneIsAClassIfItIsOneOfTheWords) {
+  for (const bool list : {false, true}) {
+    SetForm(ValueType::kInt, {.words = {"-1", "1"}}, list);
+    if (list) {
+      spec_.label.form = LabelSpec::Form::kSet;
+      spec_.label.width = 2;
+    }
+    ASSERT_TRUE(Apply(Ints{{-1}, {1}, {-1}}).ok());
+    if (list) {
+      EXPECT_THAT(batch_.labels, ElementsAre(1, 0, 0, 1, 1, 0));
+    } else {
+      EXPECT_THAT(batch_.labels, ElementsAre(0, 1, 0));
+    }
+  }
+  SetForm(ValueType::kInt, {.words = {"0", "1"}}, /*list=*/false);
+  EXPECT_THAT(Error(Ints{{1}, {-1}}), HasSubstr("the value '-1' is not one of its words"));
+}
+
 TEST_F(LabelTest, SetsOfIds) {
   SetForm(ValueType::kInt, {.form = LabelSpec::Form::kSet, .width = 3});
   ASSERT_TRUE(Apply(Ints{{2, 0}, {}}).ok());

@@ -187,13 +187,16 @@ void JobCache::Sweep(Kind kind, const std::set<std::string>& seen, int64_t versi
       return known <= version && !seen.contains(uid);
     };
     if (kind == Kind::kJob) {
-      std::erase_if(records_, [&](const auto& entry) {
-        if (!is_absent(UidOf(*entry.second.object), entry.second.version)) return false;
-        keys.insert(entry.first);
-        pod_table_.erase(entry.first);
-        service_table_.erase(entry.first);
-        return true;
-      });
+      for (auto entry = records_.begin(); entry != records_.end();) {
+        if (!is_absent(UidOf(*entry->second.object), entry->second.version)) {
+          ++entry;
+          continue;
+        }
+        keys.insert(entry->first);
+        pod_table_.erase(entry->first);
+        service_table_.erase(entry->first);
+        entry = records_.erase(entry);
+      }
     } else if (kind == Kind::kPod) {
       for (auto& [key, pods] : pod_table_) {
         for (auto& [name, pod] : pods) {
