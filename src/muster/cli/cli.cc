@@ -66,13 +66,14 @@ int FlushOutput() {
 }
 
 // The flags by which the verb that ran continues without records that cannot be read or do not fit.
+// On the error's own line: a job names the last line of a failed task as its cause.
 std::string DescribeLeavingOut(const CLI::App& app, const absl::Status& failure) {
   if (!data::MayBeLeftOut(failure)) return "";
   const CLI::App* verb = &app;
   while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
   if (verb->get_option_no_throw("--max-bad-records") == nullptr) return "";
   const bool keeps = verb->get_option_no_throw("--rejects") != nullptr;
-  return StrCat("\nTo leave out up to N such records and continue, give --max-bad-records N",
+  return StrCat("; to leave out up to N such records and continue, give --max-bad-records N",
                 keeps ? ", and --rejects FILE to keep them" : "");
 }
 

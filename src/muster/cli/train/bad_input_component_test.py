@@ -104,12 +104,12 @@ def test_a_bad_row_names_the_flag_that_leaves_it_out(place):
     place.ok("train", "spec.yaml", "trained", "--train", "good.csv", "--quiet")
     place.write("bad.csv", HEADER + "1,30,1.5,a,1\n2,30,1.5,a\n")
     place.write("worse.csv", HEADER + "1,30,1.5,a,1\n2,old,1.5,a,0\n")
-    says = "To leave out up to N such records and continue, give --max-bad-records N"
+    says = "; to leave out up to N such records and continue, give --max-bad-records N"
     for bad in ("bad.csv", "worse.csv"):
         errors = place.fail(*train(bad))
-        assert f"{bad}:3" in errors and errors.endswith(f"\n{says}\n"), errors
+        assert f"{bad}:3" in errors and errors.endswith(f"{says}\n"), errors
         errors = place.fail("predict", "trained", "--data", bad, "--out", "p.csv", "--quiet")
-        assert errors.endswith(f"\n{says}, and --rejects FILE to keep them\n")
+        assert errors.endswith(f"{says}, and --rejects FILE to keep them\n")
     assert says in place.fail("init", "bad.csv", "--label", "y", "--out", "new.yaml")
     assert says in place.fail(*CONVERT)
     assert "--max-bad" not in place.fail("records", "verify", "bad.csv")  # it has no such flag

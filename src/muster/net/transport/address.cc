@@ -19,8 +19,10 @@ absl::Status Bad(std::string_view text, std::string_view why) {
 }
 
 absl::StatusOr<Address> ParseTcp(std::string_view text, std::string_view rest) {
+  if (rest.starts_with(kTcpPrefix))
+    return Bad(text, "it begins with tcp:// twice; write HOST:PORT");
   const size_t colon = rest.rfind(':');
-  if (colon == std::string_view::npos) return Bad(text, "no port; write tcp://HOST:PORT");
+  if (colon == std::string_view::npos) return Bad(text, "no port; write HOST:PORT");
   std::string_view host = rest.substr(0, colon);
   const std::string_view digits = rest.substr(colon + 1);
   uint32_t port = 0;
@@ -33,7 +35,7 @@ absl::StatusOr<Address> ParseTcp(std::string_view text, std::string_view rest) {
   } else if (host.find(':') != std::string_view::npos) {
     return Bad(text, "an IPv6 address stands in brackets, as in tcp://[::1]:80");
   }
-  if (host.empty()) return Bad(text, "no host; write tcp://HOST:PORT");
+  if (host.empty()) return Bad(text, "no host; write HOST:PORT");
   return Address::Tcp(std::string(host), static_cast<uint16_t>(port));
 }
 

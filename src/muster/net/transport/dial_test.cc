@@ -50,6 +50,7 @@ TEST(AddressTest, SaysWhatIsWrong) {
   EXPECT_THAT(error("tcp://host:65536"), HasSubstr("'65536' is no port"));
   EXPECT_THAT(error("tcp://host:-1"), HasSubstr("'-1' is no port"));
   EXPECT_THAT(error("tcp://::1:80"), HasSubstr("brackets"));
+  EXPECT_THAT(error("tcp://tcp://host:80"), HasSubstr("tcp:// twice; write HOST:PORT"));
   EXPECT_THAT(error("tcp://:80"), HasSubstr("no host"));
   EXPECT_THAT(error("unix:"), HasSubstr("no path"));
   EXPECT_THAT(error("shm:/" + std::string(107, 'x')), HasSubstr("at most 107 bytes"));
