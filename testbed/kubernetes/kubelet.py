@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import threading
+from http.client import HTTPException
 from typing import Any, Callable
 
 from testbed.kubernetes.api import Api, ApiError, Object
@@ -52,7 +53,7 @@ class Kubelet:
                         self.handle(event["object"])
                     elif event["type"] == "ERROR" or self.stopped:
                         break
-            except (OSError, ApiError, ValueError, AttributeError):
+            except (OSError, HTTPException, ApiError, ValueError, AttributeError):
                 threading.Event().wait(0.05)  # the server is away, or the test has ended
 
     def handle(self, pod: Object) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from typing import Callable
+from typing import BinaryIO, Callable, Iterator
 
 from testbed.kubernetes.cluster import Cluster
 
@@ -43,12 +43,22 @@ class Proxy:
             threading.Thread(target=self.relay, args=(client,), daemon=True).start()
 
     def relay(self, client: socket.socket) -> None:
+        """One call after the other: a TLS connection is not for two threads at a time."""
         plain = socket.create_connection(("127.0.0.1", self.cluster.port))
         server = self.context.wrap_socket(plain, server_hostname="127.0.0.1")
-        ending = threading.Event()
-        threading.Thread(target=self.answers, args=(server, client, ending), daemon=True).start()
+        asked, answered = client.makefile("rb"), server.makefile("rb")
         try:
-            self.requests(client, server, ending)
+            while head := read_head(asked):
+                is_last = self.count(head)
+                server.sendall(head + asked.read(body_size(head)))
+                answer = read_head(answered)
+                if is_last:
+                    self.at_last()
+                if not answer:
+                    break
+                client.sendall(answer)
+                for piece in body_pieces(answer, answered):
+                    client.sendall(piece)
         except OSError:
             pass
         for end in (client, server):
@@ -57,53 +67,46 @@ class Proxy:
             except OSError:
                 pass
 
-    def requests(
-        self, client: socket.socket, server: ssl.SSLSocket, ending: threading.Event
-    ) -> None:
-        received = b""
-        while True:
-            while b"\r\n\r\n" not in received:
-                more = client.recv(65536)
-                if not more:
-                    return
-                received += more
-            head, _, rest = received.partition(b"\r\n\r\n")
-            size = 0
-            for line in head.split(b"\r\n")[1:]:
-                name, _, value = line.partition(b":")
-                if name.lower() == b"content-length":
-                    size = int(value)
-            while len(rest) < size:
-                more = client.recv(65536)
-                if not more:
-                    return
-                rest += more
-            self.count(head, ending)
-            server.sendall(head + b"\r\n\r\n" + rest[:size])
-            received = rest[size:]
-
-    def count(self, head: bytes, ending: threading.Event) -> None:
+    def count(self, head: bytes) -> bool:
+        """Whether this call is the last one."""
         method, target, _ = head.split(b"\r\n")[0].split(b" ")
         if method not in CHANGING or b"/leases" in target:
-            return
+            return False
         with self.lock:
             self.calls.append(f"{method.decode()} {target.decode()}")
-            if len(self.calls) == self.last:
-                ending.set()
+            return len(self.calls) == self.last
 
-    def answers(
-        self, server: ssl.SSLSocket, client: socket.socket, ending: threading.Event
-    ) -> None:
-        """Passes answers on; the last one comes only when `at_last` has returned."""
-        try:
-            while answer := server.recv(65536):
-                if ending.is_set():
-                    ending.clear()
-                    self.at_last()
-                client.sendall(answer)
-        except OSError:
-            pass
-        try:
-            client.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+
+def read_head(stream: BinaryIO) -> bytes:
+    """Request or answer up to its body; nothing at the end of the connection."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        line = stream.readline()
+        if not line:
+            return b""
+        head += line
+    return head
+
+
+def find_field(head: bytes, wanted: bytes) -> bytes:
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.lower() == wanted:
+            return value.strip()
+    return b""
+
+
+def body_size(head: bytes) -> int:
+    return int(find_field(head, b"content-length") or 0)
+
+
+def body_pieces(head: bytes, stream: BinaryIO) -> Iterator[bytes]:
+    """The body's bytes as they come; those of a watch come one by one."""
+    if find_field(head, b"transfer-encoding") != b"chunked":
+        yield stream.read(body_size(head))
+        return
+    while size := stream.readline():
+        length = int(size, 16)
+        yield size + stream.read(length + 2)
+        if length == 0:
+            return
