@@ -37,7 +37,7 @@ struct JobVerbFlags {
 
 void PrintJson(const Json& json) { std::printf("%s\n", formats::PrintJson(json).c_str()); }
 
-absl::Status ShowStatusOf(const std::string& name, const JobVerbFlags& flags) {
+absl::Status ShowJobStatus(const std::string& name, const JobVerbFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(name));
   if (flags.watch) return WatchStatus(*place);
   MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
@@ -77,11 +77,11 @@ absl::Status ListAll(const JobVerbFlags& flags) {
 
 // Without a name: the only job there is, or a list of all.
 absl::Status ShowStatus(const JobVerbFlags& flags) {
-  if (!flags.job.empty()) return ShowStatusOf(flags.job, flags);
+  if (!flags.job.empty()) return ShowJobStatus(flags.job, flags);
   MUSTER_ASSIGN_OR_RETURN(const std::string folder, control::JobsFolder());
   RemoveAllExpired();
   const std::vector<std::string> jobs = control::ListJobs(folder);
-  if (jobs.size() == 1) return ShowStatusOf(jobs.front(), flags);
+  if (jobs.size() == 1) return ShowJobStatus(jobs.front(), flags);
   if (jobs.empty()) {
     return absl::NotFoundError(
         "there is no job on this machine; muster run and muster train --workers N start one");
