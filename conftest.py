@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pathlib
-from typing import Callable
+from typing import Any, Callable
 
 import pytest
 
 from testbed.muster import Muster, data_file
 
+if importlib.util.find_spec("pyspark") is None:  # tools/phases.sh runs them in a Python that has it
+    collect_ignore_glob = [
+        f"{folder}/*_test.py"
+        for folder in ("python/muster/spark", "python/muster/tfos", "python/muster/text_estimator", "examples/spark")
+    ]
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from testbed.longest_first import LongestFirst, Times
+
+    config.pluginmanager.register(Times())
+    return LongestFirst(config, log)
 
 
 @pytest.fixture(scope="session")

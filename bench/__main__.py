@@ -17,8 +17,13 @@ from bench import (
     csv_to_tfrecord,
     deep,
     distributed,
+    hdfs,
     jobs,
+    kafka,
     keras,
+    keras_gpu,
+    kubernetes,
+    parquet,
     predict,
     recovery,
     servers,
@@ -27,7 +32,11 @@ from bench import (
     threads,
     train_pytorch,
     train_tensorflow,
+    tune,
+    tune_feed,
+    tune_models,
     two_trees,
+    yarn,
 )
 from bench.context import CannotRun, Context
 from bench.measure import CommandFailed
@@ -51,6 +60,15 @@ BENCHES = {
     "distributed": distributed,
     "recovery": recovery,
     "keras": keras,
+    "keras-gpu": keras_gpu,
+    "hdfs": hdfs,
+    "kafka": kafka,
+    "kubernetes": kubernetes,
+    "parquet": parquet,
+    "tune": tune,
+    "tune-feed": tune_feed,
+    "tune-models": tune_models,
+    "yarn": yarn,
 }
 
 

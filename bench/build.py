@@ -18,6 +18,12 @@ What `./quickstart` builds where it finds no program: `muster` and `muster-tenso
 preset with as many jobs as cores, in an empty folder, without the compiler's cache. The other side is
 revision {BEFORE}. CPU seconds are of all processes, which other load on the machine changes least. The
 size is that of `muster` after `strip`.
+
+Where the time goes (`g++ -ftime-report` of every file): 46 % is optimisation and code generation, 54 %
+reading the language, of which half is templates. Of a file of twelve sources 0.7 s of 6 to 9 s are
+the headers that all share, so a precompiled header would save some 9 %. At `-O0` the same file takes two
+thirds of the time. Sources of three layers in one file instead of three save a third of theirs; layers
+are libraries of their own, for tests and for programs outside of the tree, and so are not merged.
 """
 TARGETS = ("muster", "muster-tensorflow")
 NO_CACHE = {"CCACHE_DISABLE": "1"}

@@ -14,6 +14,11 @@ class CannotRun(Exception):
     """Something that this benchmark needs is not there; the message says what to do."""
 
 
+def python_path(folder: Path) -> str:
+    """PYTHONPATH with this folder before what is there."""
+    return os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+
+
 @dataclass(frozen=True)
 class Context:
     root: Path
@@ -48,7 +53,10 @@ class Context:
         return Path(folder) / name
 
     def peer_python(self, name: str) -> Path:
-        """The interpreter of an environment with tools/requirements-NAME.txt, made when needed."""
+        """The interpreter that MUSTER_PYTHON_NAME gives, else one of an environment with
+        tools/requirements-NAME.txt, made when needed."""
+        if given := os.environ.get(f"MUSTER_PYTHON_{name.upper().replace('-', '_')}"):
+            return Path(given)
         script = f"source tools/environment.sh && python_venv {name}"
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],

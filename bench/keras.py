@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import keras_jobs
-from bench.context import CannotRun, Context
+from bench.context import CannotRun, Context, python_path
 from bench.measure import Series, interleave, run
 from bench.report import Report, Row, in_unit
 
@@ -65,7 +65,7 @@ class Data:
 
 def peer_environment(context: Context) -> dict[str, str]:
     return {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "",
-            "PYTHONPATH": str(context.root / "python")}  # fmt: skip
+            "PYTHONPATH": python_path(context.root / "python")}  # fmt: skip
 
 
 def our_environment(context: Context) -> dict[str, str]:
@@ -77,7 +77,7 @@ def prepare(context: Context, kind: str) -> Data:
     folder = context.fresh_folder(f"keras-{kind}")
     python, script = context.peer_python("tensorflow"), context.peer_script("keras_models.py")
     run([python, script, "export", kind, folder / "exported"], **peer_environment(context))
-    if kind != "mnist":
+    if not kind.startswith(("mnist", "digits")):
         run([python, script, "records", kind, folder], **peer_environment(context))
         return Data(folder / "exported", str(folder / "train"), str(folder / "test"))
     files = [context.data(f"mnist/t10k-{name}-ubyte.gz") for name in ("images-idx3", "labels-idx1")]

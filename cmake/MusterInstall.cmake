@@ -1,6 +1,6 @@
 # What is installed, by component:
-#   program      muster and muster-tensorflow, with this machine's OpenSSL: the .deb
-#   portable     both, to run on other machines: the .tar.gz and the wheel; only if it is named
+#   program      muster, muster-tensorflow and tensorflow-hdfs, with this machine's OpenSSL: the .deb
+#   portable     these, to run on other machines: the .tar.gz and the wheel; only if it is named
 #   documents    licences and the change log
 #   development  the layers as static libraries, their headers, and the CMake package Muster
 # and the packages that CPack makes of the first three (packaging/cpack.cmake). tools/release.sh makes them all.
@@ -8,6 +8,28 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS muster muster-tensorflow COMPONENT program)
 install(TARGETS muster_portable muster-tensorflow COMPONENT portable EXCLUDE_FROM_ALL)
+install(PROGRAMS ${PROJECT_BINARY_DIR}/src/muster/muster-parquet DESTINATION ${CMAKE_INSTALL_BINDIR}
+        COMPONENT program)
+install(PROGRAMS ${PROJECT_BINARY_DIR}/src/muster/muster-parquet DESTINATION ${CMAKE_INSTALL_BINDIR}
+        COMPONENT portable EXCLUDE_FROM_ALL)
+# Programs of TensorFlow load it: control/tensorflow_hdfs.h says where muster looks for it.
+set(MUSTER_TENSORFLOW_HDFS_DIR lib/muster/tensorflow-hdfs CACHE STRING "Where it is installed")
+foreach(component program portable)
+  set(only "")
+  if(component STREQUAL portable)
+    set(only EXCLUDE_FROM_ALL)
+  endif()
+  install(TARGETS libmuster-tensorflow-hdfs libhdfs DESTINATION ${MUSTER_TENSORFLOW_HDFS_DIR}
+          COMPONENT ${component} ${only})
+  install(FILES src/muster/files/tensorflow/sitecustomize.py
+          DESTINATION ${MUSTER_TENSORFLOW_HDFS_DIR} COMPONENT ${component} ${only})
+endforeach()
+set(MUSTER_YARN_JAR "" CACHE FILEPATH "The ApplicationMaster for YARN to be installed (java/yarn/build.sh prints its path)")
+if(MUSTER_YARN_JAR)
+  install(FILES ${MUSTER_YARN_JAR} DESTINATION ${CMAKE_INSTALL_DATADIR}/muster COMPONENT program)
+  install(FILES ${MUSTER_YARN_JAR} DESTINATION ${CMAKE_INSTALL_DATADIR}/muster COMPONENT portable
+          EXCLUDE_FROM_ALL)
+endif()
 install(FILES LICENSE CHANGELOG.md packaging/THIRD_PARTY.txt DESTINATION ${CMAKE_INSTALL_DOCDIR}
         COMPONENT documents)
 

@@ -83,6 +83,7 @@ function(muster_layer folder)
     endforeach()
     target_link_libraries(muster_${name}_test PRIVATE ${used} muster_${name} GTest::gmock_main)
     # Counted from the repository's root, where tests run: another checkout has the same objects.
+    target_compile_options(muster_${name}_test PRIVATE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
     if(EXISTS ${directory}/testdata)
       file(RELATIVE_PATH testdata ${PROJECT_SOURCE_DIR} ${directory}/testdata)
       target_compile_definitions(muster_${name}_test PRIVATE MUSTER_TESTDATA="${testdata}")
@@ -99,12 +100,21 @@ function(muster_layer folder)
       add_test(NAME unit.${name} COMMAND ${PROJECT_SOURCE_DIR}/tools/once.sh
                $<TARGET_FILE:muster_${name}_test> ${directory}/testdata ${started})
     else()
-      # The code under test is built as users run it; the tests themselves need not be.
-      target_compile_options(muster_${name}_test PRIVATE -O1)
+      # The code under test is built as users run it; the tests themselves need not be, except for
+      # simulations, whose thousands of histories take longer than the compiler.
+      if(tests MATCHES "simulation_test")
+        target_compile_options(muster_${name}_test PRIVATE -O1)
+      else()
+        target_compile_options(muster_${name}_test PRIVATE -O0)
+      endif()
       add_test(NAME unit.${name} COMMAND muster_${name}_test)
     endif()
     set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900
                          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    if(tests MATCHES "simulation_test")
+      # ctest starts what costs most first: a long program that is started last runs alone.
+      set_tests_properties(unit.${name} PROPERTIES COST 100)
+    endif()
   endif()
   if(benchmarks AND MUSTER_BENCHMARKS)
     add_executable(muster_${name}_benchmark ${benchmarks})

@@ -166,6 +166,7 @@ PREPARE: dict[str, Prepare] = {
     "docs/distributed.md": people,
     "docs/from-tfjob.md": tfjob,
     "docs/keras.md": topics,
+    "docs/tune.md": people,
     "docs/python.md": program_of_the_guide,
     "docs/run.md": programs_of_a_reader,
     "examples/adult/README.md": real("adult", "adult.csv"),

@@ -17,12 +17,17 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9_-]*")
 OTHERS = {
     "--build", "--preset", "--target", "--test", "--no-install", "--soak",  # cmake, ./test
     "--install", "--prefix", "--component",  # cmake
-    "--logdir", "--port",  # tensorboard
+    "--logdir", "--log_dir", "--port",  # tensorboard, and the programs that it reads
+    "--clusterrole", "--previous", "--replicas", "--user", "--create-namespace",  # kubectl, helm
+    "--tag", "--log_dir",  # docker; of programs of TensorFlow
     "--hook-calls",  # of the Python package alone: no help shows it
     "--epoch",  # a misspelt one, as an example
+    "--num_ps", "--num_worker",  # TensorFlowOnYARN
     "--train_dir", "--worker_size", "--steps", "--dir", "--model_dir", "--job_name", "--task_index",
     "--ps_hosts", "--worker_hosts", "--ps-hosts", "--worker-hosts", "--worker-type", "--worker-index",
     "--test-dir",
+    "--app_id", "--application",  # ydl-tf
+    "--py-files",  # spark-submit
 }  # fmt: skip
 KERAS = """
 import inspect, json, keras

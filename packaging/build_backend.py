@@ -1,5 +1,6 @@
 """scikit-build-core, which builds the wheel, but the terminal is told what takes so long: pip shows
-nothing of what a build prints, unless it is run with -v."""
+nothing of what a build prints, unless it is run with -v. What ./quickstart or ./test has compiled in this
+checkout is not compiled again where ccache is installed."""
 
 from __future__ import annotations
 
@@ -17,15 +18,24 @@ def _say(text: str) -> None:
         terminal.write(f"\n  muster: {text}\n")
 
 
+def _share_compiled_objects() -> None:
+    """Gives ccache the settings of tools/environment.sh, unless it has others."""
+    cache = os.environ.get("MUSTER_CACHE") or os.path.expanduser("~/.cache/muster")
+    os.environ.setdefault("CCACHE_DIR", os.path.join(cache, "ccache"))
+    os.environ.setdefault("CCACHE_BASEDIR", os.getcwd())
+    os.environ.setdefault("CCACHE_NOHASHDIR", "1")
+
+
 @contextlib.contextmanager
 def _telling() -> Iterator[None]:
     prebuilt = os.environ.get("MUSTER_PREBUILT")
     if prebuilt:
         _say(f"packing the programs of {prebuilt}")
     else:
+        _share_compiled_objects()
         _say(
             "compiling the C++ program into build/python with CMake: some minutes on two cores, "
-            "seconds the next time. It needs the packages that BUILD_PACKAGES in tools/packages.sh "
+            "less after ./quickstart, seconds the next time. It needs the packages that BUILD_PACKAGES in tools/packages.sh "
             "names; pip install -v shows each step"
         )
     start = time.monotonic()

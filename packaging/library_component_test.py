@@ -52,6 +52,11 @@ def check_program(repository: pathlib.Path, program: pathlib.Path) -> None:
     run(repository / "examples/custom_estimator/run_test.sh", program, cwd=program.parent)
 
 
+def test_who_builds_muster_alone_can_install_it(release) -> None:
+    commands = run("ninja", "-C", release, "-t", "commands", "muster").splitlines()
+    assert [line for line in commands if re.search("-E copy .*/muster-parquet ", line)]
+
+
 def test_find_package(repository, release, project, tmp_path) -> None:
     run("cmake", "--install", release, "--prefix", tmp_path / "first")
     prefix = (tmp_path / "first").rename(tmp_path / "prefix")  # an installed folder may be moved

@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tarfile
 import tomllib
 import zipfile
@@ -24,7 +25,11 @@ from testbed.debian_root import DebianRoot, status_of
 
 PROGRAMS = ("muster", "muster-tensorflow")
 MB = 1_000_000
-SIZES = {"muster": 15 * MB, "muster-tensorflow": MB}  # 5 MB are OpenSSL's and libstdc++'s
+SIZES = {"muster": 16 * MB, "muster-tensorflow": MB}  # 5 MB are OpenSSL's and libstdc++'s
+# What programs of TensorFlow load, in its folder.
+LIBRARIES = ("libmuster-tensorflow-hdfs.so", "libhdfs.so")
+HDFS_FILES = {f"tensorflow-hdfs/{name}" for name in (*LIBRARIES, "sitecustomize.py")}
+LIBRARY_SIZE = 0.2 * MB
 # Run where this machine has them; the syntax of the package is checked for the oldest one anyway.
 PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 OLDEST_PYTHON = (3, 8)
@@ -186,6 +191,7 @@ def test_types_are_strict(tools, repository) -> None:
 def test_the_wheel_has_the_programs_and_no_tests(wheel) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     programs = {f"muster/bin/{name}" for name in PROGRAMS}
+    programs |= {f"muster/bin/{name}" for name in (*HDFS_FILES, "muster-parquet")}
     assert programs | {"muster/py.typed", "muster/estimator/core.py"} <= set(names)
     assert not [name for name in names if "_test" in name]
 
@@ -193,7 +199,7 @@ def test_the_wheel_has_the_programs_and_no_tests(wheel) -> None:
 def test_pip_install_says_what_it_does(tools, wheel, repository, tmp_path) -> None:
     """On the terminal, since pip keeps the output of builds to itself."""
     with zipfile.ZipFile(wheel) as file:
-        for name in PROGRAMS:
+        for name in (*PROGRAMS, "muster-parquet", *HDFS_FILES):
             file.extract(f"muster/bin/{name}", tmp_path)
     command = [tools, "-m", "pip", "wheel", str(repository), "--no-deps", "--no-build-isolation",
                "--no-index", "--disable-pip-version-check", "--wheel-dir", str(tmp_path)]  # fmt: skip
@@ -228,6 +234,11 @@ def test_the_wheels_programs_run_with_an_old_c_library_alone(wheel, tools, tmp_p
             assert "libstdc++.so.6" not in needed_libraries(path) or name == "muster-tensorflow"
             assert ".debug_info" not in run("readelf", "--sections", "--wide", path)
             assert path.stat().st_size < SIZES[name]
+        for name in LIBRARIES:
+            path = pathlib.Path(file.extract(f"muster/bin/tensorflow-hdfs/{name}", tmp_path))
+            assert needed_libraries(path) <= LIBRARIES_OF_ALL - {"libstdc++.so.6"}
+            assert oldest_c_library(path) <= OLDEST_C_LIBRARY
+            assert path.stat().st_size < LIBRARY_SIZE
     said = run(tools, "-m", "auditwheel", "show", wheel)
     assert wheel.name.split("-")[-1][: -len(".whl")] in " ".join(said.split())
 
@@ -268,6 +279,17 @@ def test_the_census_program_without_tensorflow(installed, tables, repository, tm
     assert float(metrics["auc"]) > 0.88
     assert (tmp_path / "model/saved").is_dir()
     assert "exported model/saved/" in out
+
+
+def test_tensorflow_knows_hdfs_in_what_the_wheel_starts(installed, tmp_path) -> None:
+    program = "import tensorflow as tf; tf.io.gfile.exists('hdfs://127.0.0.1:1/x')"
+    failed = subprocess.run(
+        [installed / "muster", "run", "--", sys.executable, "-c", program], cwd=tmp_path,
+        env=clean_environment(HADOOP_CONF_DIR=str(tmp_path)), capture_output=True, text=True,
+        timeout=300, check=False,
+    )  # fmt: skip
+    assert failed.returncode == 1
+    assert "Connection refused" in failed.stdout + failed.stderr
 
 
 def test_the_census_program_with_tensorflow(installed, tables, repository, tmp_path) -> None:
@@ -316,6 +338,14 @@ def test_the_archive_trains_an_exported_model_wherever_it_lies(archive, tmp_path
     assert f"no muster-tensorflow beside {alone}/muster" in failed.stderr
 
 
+def test_the_archive_gives_tensorflow_the_library_wherever_it_lies(archive, tmp_path) -> None:
+    out = run(archive / "bin/muster", "run", "--", "env", cwd=tmp_path, env=clean_environment())
+    folder = archive / "lib/muster/tensorflow-hdfs"
+    assert f"PYTHONPATH={folder}\n" in out
+    assert f"MUSTER_TENSORFLOW_HDFS={folder / LIBRARIES[0]}\n" in out
+    assert {f"tensorflow-hdfs/{path.name}" for path in folder.iterdir()} == HDFS_FILES
+
+
 def test_the_archive_has_licences_and_the_changes(archive) -> None:
     documents = {path.name for path in (archive / "share/doc/muster").iterdir()}
     assert documents == {"LICENSE", "THIRD_PARTY.txt", "CHANGELOG.md"}
@@ -345,6 +375,7 @@ def test_the_debian_package_is_installed_runs_and_is_removed(release, version, t
     done = root.dpkg("--install", package)
     assert done.returncode == 0, done.stderr
     assert {"usr/bin/muster", "usr/bin/muster-tensorflow", "usr/share/doc/muster/LICENSE"} <= root.files()
+    assert {f"usr/lib/muster/{name}" for name in HDFS_FILES} <= root.files()
     said = run(root.folder / "usr/bin/muster", "--version", env=clean_environment())
     assert said == f"muster {version}\n"
     assert (root.folder / "usr/bin/muster").stat().st_size < 10 * MB

@@ -5,6 +5,7 @@ from __future__ import annotations
 MEAN, DEVIATION = 3.5, 1.2  # of the numbers' logarithms
 BOUNDARIES = [0.005, *(2**i for i in range(11))]  # the first bucket has the missing values
 KINDS = ("fm", "deepfm", "dcn", "dcn-parallel")
+QUERY_WORDS, TOWERS_DIMENSION, TEMPERATURE = 13, 32, 0.5  # of two_tower; the other words are the item's
 NUMBERS, WORDS = range(1, 14), range(1, 27)
 
 
@@ -13,7 +14,8 @@ def click_spec(
     rank: int = 0, activation: str = "relu", rate: float = 0.05, batch_size: int = 256, epochs: int = 1,
 ) -> str:  # fmt: skip
     """Returns a model of 13 numbers and their buckets, and of 26 hashed words: each bucket and each
-    word has a vector of length `dimension`."""
+    word has a vector of length `dimension`. In two towers the query has the numbers and half of the
+    words."""
     lines = ["inputs:", "  label: int"]
     lines += [f"  I{i}: {{type: float, default: 0}}" for i in NUMBERS]
     lines += [f"  C{i}: {{type: string, default: none}}" for i in WORDS]
@@ -31,13 +33,21 @@ def click_spec(
     optimizer = f"optimizer: {{adagrad: {{learning_rate: {rate}}}}}"
     type_name = "dcn" if kind.startswith("dcn") else kind
     lines += ["model:", f"  type: {type_name}"]
-    if type_name != "dcn":
+    if type_name == "two_tower":
+        query = ", ".join([*(f"v{i}" for i in NUMBERS), *(f"e{i}" for i in WORDS[:QUERY_WORDS])])
+        item = ", ".join(f"e{i}" for i in WORDS[QUERY_WORDS:])
+        for tower, columns in (("query", f"{numbers}, {query}"), ("item", item)):
+            lines += [f"  {tower}: {{columns: [{columns}], hidden_units: {list(hidden)},",
+                      f"    activation: {activation}, {optimizer}}}"]  # fmt: skip
+        lines += [f"  dimension: {TOWERS_DIMENSION}",
+                  f"head: {{in_batch_softmax: {{temperature: {TEMPERATURE}}}}}"]  # fmt: skip
+    elif type_name != "dcn":
         lines += [f"  linear: {{columns: [{numbers}, {ids}], {optimizer}}}",
                   f"  fm: {{columns: [{vectors}, {numbers}], {optimizer}}}"]  # fmt: skip
     if type_name == "dcn":
         structure = "parallel" if kind == "dcn-parallel" else "stacked"
         lines += [f"  cross: {{layers: 2, rank: {rank}, structure: {structure}}}"]
-    if type_name != "fm":
+    if type_name not in ("fm", "two_tower"):
         lines += [f"  dnn: {{columns: [{numbers}, {vectors}], hidden_units: {list(hidden)},",
                   f"        activation: {activation}, {optimizer}}}"]
     lines += [f"train: {{batch_size: {batch_size}, epochs: {epochs}}}"]

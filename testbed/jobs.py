@@ -18,6 +18,8 @@ DEADLINE = 60.0  # limits waits; no test asserts a time
 class Jobs:
     """Runs muster with a separate home, and knows what it has started."""
 
+    deadline, call_seconds = DEADLINE, 120.0  # of a wait; of one muster
+
     def __init__(self, binary: str, folder: pathlib.Path):
         self.binary = binary
         self.folder = folder
@@ -31,7 +33,7 @@ class Jobs:
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*wrapper, self.binary, *map(str, arguments)], env=self.environment, cwd=self.folder,
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True, text=True, timeout=self.call_seconds, check=False,
         )  # fmt: skip
 
     def measured(self, *arguments: object) -> tuple[int, str, int]:
@@ -69,7 +71,7 @@ class Jobs:
         self.wait(lambda: "muster resume" in self.status(job).get("coordinator", ""))
 
     def wait(self, what: Callable[[], Any], why: str = "") -> Any:
-        deadline = time.monotonic() + DEADLINE
+        deadline = time.monotonic() + self.deadline
         while time.monotonic() < deadline:
             result = what()
             if result:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import pathlib
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 HOSTS = ("a", "b")
+CLONE_NEWNET = 0x40000000
 
 
 def available() -> str:
@@ -72,6 +75,23 @@ class Network:
         has a separate process namespace, so that no process outside can check whether it lives."""
         unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
         return ["ip", "netns", "exec", self.names[host], *(unshare if own_processes else [])]
+
+    @contextlib.contextmanager
+    def inside(self, host: str) -> Iterator[None]:
+        """This thread is on that host, as are the processes that it starts; names stay this machine's."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        files = [os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                 for path in ("/proc/thread-self/ns/net", f"/var/run/netns/{self.names[host]}")]  # fmt: skip
+        own, there = files
+        try:
+            assert libc.setns(there, CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+            try:
+                yield
+            finally:
+                assert libc.setns(own, CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+        finally:
+            for file in files:
+                os.close(file)
 
     def know(self, host: str, addresses: Mapping[str, str]) -> None:
         """Sets the names that can be resolved on that host; at first there are none."""

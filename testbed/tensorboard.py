@@ -13,10 +13,11 @@ import sys
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Callable
 
 WAIT_SECONDS = 60
+FLAGS = ["--port", "0", "--host", "127.0.0.1", "--reload_interval", "1"]
 
 
 class TensorBoard:
@@ -48,13 +49,17 @@ class TensorBoard:
         return answer
 
 
-@contextlib.contextmanager
-def serve(folder: pathlib.Path) -> Iterator[TensorBoard]:
+def serve(folder: pathlib.Path | str) -> contextlib.AbstractContextManager[TensorBoard]:
     """Runs TensorBoard on a free port of this machine, and always ends it."""
+    return started([sys.executable, "-m", "tensorboard.main", "--logdir", folder, *FLAGS])
+
+
+@contextlib.contextmanager
+def started(command: Sequence[object]) -> Iterator[TensorBoard]:
+    """The TensorBoard that a command runs with FLAGS; it is always ended."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tensorboard.main", "--logdir", folder, "--port", "0",
-         "--host", "127.0.0.1", "--reload_interval", "1"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True,
     )  # fmt: skip
     try:
         assert process.stdout is not None

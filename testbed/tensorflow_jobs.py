@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import time
 from typing import Any, Callable
@@ -22,6 +23,15 @@ ENVIRONMENT = {
     "TF_NUM_INTEROP_THREADS": "2",
     "TF_NUM_INTRAOP_THREADS": "1",
 }
+
+
+def use_servers(jobs: Jobs, cluster: str) -> None:
+    """Runs a client that needs both workers and the parameter server of this ClusterSpec."""
+    done = subprocess.run(
+        [sys.executable, PROGRAMS / "session_client.py", cluster], env={**jobs.environment, **ENVIRONMENT},
+        capture_output=True, text=True, timeout=DEADLINE, check=False,
+    )  # fmt: skip
+    assert "total [33.0, 36.0] " in done.stdout, done.stdout + done.stderr + jobs.logs()
 
 
 class TensorFlowJobs:

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# clang-tidy over every C++ source, tests included, with clang's own warnings and its thread-safety
-# analysis: one run a unity file of the lint preset, so that headers are read once a layer. A unity
-# file that was clean is not read again while it, all that it includes and .clang-tidy are the same:
-# what was clean is noted under MUSTER_CACHE/clean.
+# clang-tidy over every C++ source but unit tests, with clang's own warnings and its thread-safety
+# analysis (which the asan-ubsan preset has for tests, too): one run a unity file of the lint preset, so
+# that headers are read once a layer. A unity file that was clean is not read again while it, all that
+# it includes and .clang-tidy are the same: what was clean is noted under MUSTER_CACHE/clean.
 # usage: tools/lint.sh [--jobs N] [LAYER]     LAYER, as in formats or engine_native: only that one
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -4,6 +4,7 @@
 # again, so that they are counted. Programs and inputs are compared by their bytes.
 # What has passed lies under MUSTER_CACHE/passed. MUSTER_RUN_AGAIN=1 runs all. Exit code: PROGRAM's.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/content_key.sh"
 program=$1
 shift
 results=${GTEST_OUTPUT:-}
@@ -16,8 +17,7 @@ inputs=("$program")
 for input in "$@"; do
   if [[ -e $input ]]; then inputs+=("$input"); fi
 done
-key=$(find "${inputs[@]}" -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-32)
-passed=$cache/$name-$key.xml
+passed=$cache/$name-$(content_key "${inputs[@]}").xml
 
 if [[ -n $results && -e $passed && -z ${MUSTER_RUN_AGAIN:-} ]]; then
   mkdir -p "$results"

@@ -62,6 +62,15 @@ class OnceTest(unittest.TestCase):
         self.run_once(MUSTER_RUN_AGAIN="1")
         self.assertEqual(self.runs(), 4)
 
+    def test_another_checkout_of_the_same_program_has_passed_too(self) -> None:
+        self.run_once()
+        other = self.root / "other"
+        other.mkdir()
+        self.program = self.program.rename(other / "a_test")
+        self.inputs = self.inputs.rename(other / "testdata")
+        self.run_once()
+        self.assertEqual(self.runs(), 1)
+
     def test_what_has_failed_is_run_again(self) -> None:
         (self.root / "fail").touch()
         self.assertEqual(self.run_once(), 3)

@@ -3,11 +3,12 @@
 
 BUILD_PACKAGES=(
   g++ cmake ninja-build ccache
-  libabsl-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev libprotozero-dev
+  libabsl-dev libyaml-cpp-dev libpugixml-dev libcli11-dev nlohmann-json3-dev libprotozero-dev
   zlib1g-dev libzstd-dev libfarmhash-dev libboost-dev libssl-dev
-  libgoogle-perftools-dev
+  libgoogle-perftools-dev librdkafka-dev
 )
 TEST_PACKAGES=(
+  maven openjdk-17-jdk-headless krb5-kdc krb5-admin-server krb5-user curl
   git libgtest-dev libgmock-dev libbenchmark-dev
   python3 python3-venv unzip zstd
   dpkg-dev file

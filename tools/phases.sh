@@ -41,12 +41,17 @@ run_ctest() {
     --output-on-failure --output-junit "$folder/ctest.xml" "$@"
 }
 
-# Makes the Python environments of the component tests and, meanwhile, if MUSTER_KUBERNETES is set, builds
-# their Kubernetes API server. Where that build fails, the tests that need it say why.
+# Builds the Kubernetes API server of the component tests, once for each content of its Go modules, or waits
+# for another process that builds it. Fails where this machine's Go is missing or too old, and says so.
+build_kubernetes() { testbed/kubernetes/build.sh >/dev/null; }
+
+# Makes the Python environments of the component tests and, meanwhile, builds their Kubernetes API server.
+# Where that build fails, the phase that waits for it says why.
 component_environments() {
   local name
-  [[ -z "${MUSTER_KUBERNETES:-}" ]] || testbed/kubernetes/build.sh >/dev/null &
-  for name in component python tensorflow oldest-tensorflow 'tensorflow-1 3.7' 'tensorflow-2.4 3.8'; do
+  build_kubernetes &
+  for name in component python tensorflow oldest-tensorflow 'tensorflow-1 3.7' 'tensorflow-2.4 3.8' spark \
+    'spark-4 3.11'; do
     # shellcheck disable=SC2086
     python_venv $name >/dev/null || return 1
   done
@@ -77,6 +82,17 @@ run_component_tests() {
     PYTHONDONTWRITEBYTECODE=1 TF_CPP_MIN_LOG_LEVEL=3 \
     "$python" -m pytest --numprocesses "$(waiting_jobs)" --dist loadfile \
     --junit-xml "$RESULTS/component/pytest.xml"
+}
+
+# run_spark_tests FOLDER "NAME [VERSION]" FILE...: tests of muster.spark, in this environment with Spark.
+run_spark_tests() {
+  local folder=$1 name=$2 python
+  shift 2
+  # shellcheck disable=SC2086
+  python=$(python_venv $name) || return 1
+  MUSTER_BINARY="$PWD/build/release/src/muster/muster" MUSTER_PYTHON_COMPONENT="$(python_venv component)" \
+    PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest --numprocesses "$JOBS" --dist loadfile \
+    --junit-xml "$RESULTS/$folder/pytest.xml" "$@"
 }
 
 # run_fuzz SECONDS: replays each target's corpus, then fuzzes it for so long. Fuzzing does not wait.

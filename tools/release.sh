@@ -37,7 +37,8 @@ mkdir -p "$work" "$out"
 out=$(cd "$out" && pwd)
 
 echo "Building muster $version" >&2
-build_preset release muster muster_portable muster-tensorflow >"$work/build.log" ||
+yarn_jar=$(java/yarn/build.sh)
+build_preset release -DMUSTER_YARN_JAR="$yarn_jar" muster muster_portable muster-tensorflow muster-tensorflow-hdfs >"$work/build.log" ||
   { cat "$work/build.log" >&2; exit 1; }
 
 echo "Packing the archive and the Debian package" >&2
@@ -48,6 +49,7 @@ echo "Packing the archive and the Debian package" >&2
 echo "Packing the wheel and the sources" >&2
 python=$(python_venv python)
 cmake --install build/release --component portable --strip --prefix "$work/portable" >/dev/null
+mv "$work/portable/lib/muster/tensorflow-hdfs" "$work/portable/bin"
 MUSTER_PREBUILT=$work/portable/bin "$python" -m pip wheel . --no-deps --no-build-isolation --quiet \
   --disable-pip-version-check --wheel-dir "$work"
 PATH="$(dirname "$python"):$PATH" auditwheel repair --plat auto --only-plat \

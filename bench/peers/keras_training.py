@@ -38,7 +38,7 @@ class Warm(keras.callbacks.Callback):
 
 def fit(data, model, optimizer, loss, flags):
     clock = Clock()
-    model.compile(optimizer, loss)
+    model.compile(optimizer, loss, jit_compile="auto" if flags.jit else False)
     model.fit(data, steps_per_epoch=flags.steps, verbose=0, callbacks=[Warm(clock, flags.warm_steps)])
     return clock.micros(flags.steps - flags.warm_steps)
 
@@ -79,6 +79,7 @@ def main():
     parser.add_argument("--train", required=True)
     parser.add_argument("--test")
     parser.add_argument("--ordered", action="store_true", help="records are not shuffled")
+    parser.add_argument("--no-jit", dest="jit", action="store_false", help="fit without XLA")
     parser.add_argument("--batch-size", type=int, required=True)
     parser.add_argument("--warm-steps", type=int, required=True)
     parser.add_argument("--steps", type=int, required=True)

@@ -82,6 +82,30 @@ class CrossNetwork(torch.nn.Module):
         return self.deep(x).squeeze(1)
 
 
+class TwoTowers(torch.nn.Module):
+    """The vectors of a query (numbers, buckets, half of the words) and of an item (the other words)."""
+
+    def __init__(self, dimension, hidden, size, temperature):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(FIELDS * BUCKETS, dimension)
+        torch.nn.init.trunc_normal_(self.embedding.weight, std=1 / math.sqrt(dimension))
+        self.queries, self.temperature = FIELDS - len(WORDS) // 2, temperature
+        width = len(NUMBERS) + self.queries * dimension
+        self.query = relu_layers([width, *hidden, size])
+        self.item = relu_layers([(FIELDS - self.queries) * dimension, *hidden, size])
+
+    def forward(self, numbers, ids):
+        vectors = self.embedding(ids)
+        query, item = vectors[:, : self.queries], vectors[:, self.queries :]
+        return self.query(torch.cat([numbers, query.flatten(1)], 1)), self.item(item.flatten(1))
+
+    def loss(self, vectors, rewards):
+        """The mean over all rows of the reward times the softmax loss among the batch's items."""
+        scores = vectors[0] @ vectors[1].T / self.temperature
+        own = torch.arange(len(scores))
+        return (rewards * torch.nn.functional.cross_entropy(scores, own, reduction="none")).mean()
+
+
 def area_under_curve(scores, labels):
     """Exact but for ties, which these scores have not."""
     order = scores.argsort()
@@ -98,30 +122,36 @@ def main():
     for flag in ("--batch-size", "--epochs", "--dimension"):
         parser.add_argument(flag, type=int, required=True)
     parser.add_argument("--hidden", type=int, nargs="+", required=True)
+    parser.add_argument("--towers-dimension", type=int)
+    parser.add_argument("--temperature", type=float)
     flags = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
     batches = batches_of(shuffled(*load(flags.train)), flags.batch_size)
     rows = sum(len(batch[-1]) for batch in batches)
-    if flags.kind == "dcn":
+    loss_of = torch.nn.functional.binary_cross_entropy_with_logits
+    if flags.kind == "two_tower":
+        model = TwoTowers(flags.dimension, flags.hidden, flags.towers_dimension, flags.temperature)
+        loss_of = model.loss
+    elif flags.kind == "dcn":
         model = CrossNetwork(flags.dimension, flags.hidden)
     else:
         model = FactorizationMachine(flags.dimension, flags.hidden if flags.kind == "deepfm" else [])
     optimizer = adagrad(model.parameters(), lr=LEARNING_RATE)
-    seconds = loss = 0.0
+    seconds = loss = auc = 0.0
     for epoch in range(flags.epochs):
         start, total = time.process_time(), 0.0
         for numbers, ids, labels in batches:
             optimizer.zero_grad(set_to_none=True)
-            step = torch.nn.functional.binary_cross_entropy_with_logits(model(numbers, ids), labels)
+            step = loss_of(model(numbers, ids), labels)
             step.backward()
             optimizer.step()
             total += step.item() * len(labels)
-        if epoch == 0:  # which also warms the caches
+        if epoch == 0 and flags.kind != "two_tower":
             numbers, ids, labels = load(flags.test)
             with torch.no_grad():
                 auc = area_under_curve(model(numbers, ids), labels)
-        else:
+        if epoch > 0:  # the first one warms the caches
             seconds += time.process_time() - start
         loss = total / rows
     print(json.dumps({"rate": (flags.epochs - 1) * rows / seconds, "loss": loss, "auc": auc}))

@@ -8,6 +8,13 @@ and results into Python objects. docs/python.md says what differs from TensorFlo
 
 from __future__ import annotations
 
+import sys
+
+if sys.version_info < (3, 8):
+    raise ImportError(
+        "muster needs Python 3.8 or later, and this is Python %d.%d" % sys.version_info[:2]
+    )
+
 from typing import TYPE_CHECKING, Any
 
 from muster import estimator, feature_column

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,7 +44,8 @@ class MusterError(RuntimeError):
 
 
 def find() -> str:
-    """Returns the path of the program: MUSTER_BINARY, else the one inside this package.
+    """Returns the path of the program: MUSTER_BINARY, else the one inside this package, else the one
+    in PATH.
 
     Raises MusterError if there is none.
     """
@@ -53,8 +55,11 @@ def find() -> str:
         return str(path)
     if named:
         raise MusterError(f"MUSTER_BINARY names no program: {path}")
+    in_path = shutil.which("muster")
+    if in_path is not None:
+        return in_path
     raise MusterError(
-        f"no muster program at {path}: install the package with 'pip install .' in Muster's "
+        f"no muster program at {path} or in PATH: install the package with 'pip install .' in Muster's "
         "checkout, or name a built one: MUSTER_BINARY=.../build/release/src/muster/muster"
     )
 
@@ -89,6 +94,13 @@ def run(
             if seen is not None:
                 seen(events[-1])
         return events
+
+
+def call(arguments: Sequence[object]) -> None:
+    """As `run`, for a verb whose output is for people: it goes to the logger "muster"."""
+    with _Running(arguments, None, None) as running, running.passing_on_sigterm():
+        for line in running.lines():
+            logger.info(line.decode(errors="replace").rstrip())
 
 
 def stream(

@@ -232,6 +232,12 @@ class IndicatorColumn(FeatureColumn):
         return (self.categorical_column,)
 
 
+def dense(column: FeatureColumn) -> FeatureColumn:
+    """Returns the column as a network reads it: as in TensorFlow, a bucketized one is dense, one-hot.
+    """
+    return IndicatorColumn(column) if isinstance(column, BucketizedColumn) else column
+
+
 @dataclass(frozen=True)
 class EmbeddingColumn(FeatureColumn):
     """`pooling` replaces the combiner for a sequence. `shared` is the name of a common table."""

@@ -73,7 +73,7 @@ def numeric_column(
     normalizer_fn: Optional[Callable[[Any], Any]] = None,
 ) -> NumericColumn:
     """`normalizer_fn` may add, subtract, multiply and divide by numbers, as `lambda x: (x - 3) / 2`
-    does, applied to the value or to `muster.normalizer.log1p(x)`."""
+    does, applied to the value or to `muster.normalizer.log1p(x)`, also by TensorFlow's functions."""
     dimensions = check_numeric(key, shape, dtype)
     size = math.prod(dimensions)
     if isinstance(default_value, (list, tuple)) and len(set(default_value)) == 1:

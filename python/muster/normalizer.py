@@ -64,7 +64,7 @@ def trace(function: Optional[Callable[[Any], Any]], key: str) -> Normalizer:
     if not callable(function):
         raise TypeError(f"normalizer_fn must be a callable. Given: {function}")
     try:
-        result = function(Normalizer())
+        result = _call(function)
     except Exception as error:
         raise _cannot(key, f"it raised {type(error).__name__}: {error}") from error
     if not isinstance(result, Normalizer):
@@ -72,6 +72,18 @@ def trace(function: Optional[Callable[[Any], Any]], key: str) -> Normalizer:
     if not 0 < result.stddev < float("inf"):
         raise _cannot(key, f"it divides by {result.stddev}")
     return result
+
+
+def _call(function: Callable[[Any], Any]) -> Any:
+    try:
+        return function(Normalizer())
+    except Exception:
+        from muster.normalizer_graph import trace_graph
+
+        result = trace_graph(function)
+        if result is None:
+            raise
+        return result
 
 
 def _number(value: Any) -> float:

@@ -1,4 +1,4 @@
-"""Only paths of this machine are taken; a URL never becomes a local folder."""
+"""Only paths of this machine and of HDFS are taken; a URL never becomes a local folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,19 @@ def test_paths_of_this_machine() -> None:
     assert places.local_path("./hdfs://a") == "./hdfs://a"
 
 
-@pytest.mark.parametrize("path", ["hdfs://host:9000/m", "gs://bucket/m", "file://host/m"])
+def test_paths_of_hdfs_stay_what_they_are() -> None:
+    assert places.any_path("hdfs://host:9000/m") == "hdfs://host:9000/m"
+    assert places.any_path("file:///a/b") == "/a/b"
+    assert places.is_remote("hdfs:///m") and not places.is_remote("./hdfs:/m")
+    for path in ("hdfs:/m", "webhdfs:/m", "swebhdfs:/m"):  # of the default file system
+        assert places.is_remote(path) and places.any_path(path) == path
+    assert places.any_path("file:/a/b") == "/a/b" and not places.is_remote("hdfs:m")
+    for path in ("hdfs://host:9000/m", "hdfs:/m"):
+        with pytest.raises(ValueError, match="paths of this machine"):
+            places.local_path(path)
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/m", "gs://bucket/m", "file://host/m"])
 def test_other_schemes_are_refused(path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     says = "known are paths of this machine, plain or as file:///PATH"

@@ -71,6 +71,39 @@ def test_they_are_mixed(words, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tf.cast(x, tf.float32),
+        lambda x: (tf.cast(x, "float64") - 40.0) / 8.0,
+        lambda x: tf.divide(tf.subtract(tf.cast(x, tf.float32), 40), tf.constant(8.0)),
+        lambda x: tf.identity(x) * 0.5 + 3,
+        lambda x: 2 * (tf.math.log1p(x) - 1.5),
+    ],
+)
+def test_a_normalizer_of_tensorflows_functions(function) -> None:
+    normalizer = feature_column.numeric_column("x", normalizer_fn=function).normalizer
+    x = tf.constant([[0.0], [3.5], [41.0]])
+    given = tf.math.log1p(x) if normalizer.log1p_first else x
+    expected = (given - normalizer.mean) / normalizer.stddev
+    tf.debugging.assert_near(tf.cast(function(x), tf.float32), expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "function, says",
+    [
+        (lambda x: tf.cast(x, tf.int32), "TypeError: Cast to int32 of TensorFlow"),
+        (lambda x: tf.math.sigmoid(x), "TypeError: Sigmoid of TensorFlow"),
+        (lambda x: tf.cast(x, tf.float32) - [1.0, 2.0], "TypeError: only"),
+        (lambda x: tf.cast(x, tf.float32) * tf.cast(x, tf.float32), "TypeError: "),
+        (lambda x: tf.constant(2.0) * tf.cast(3, tf.float32), "it gave "),
+    ],
+)
+def test_a_normalizer_that_muster_cannot_compute(function, says) -> None:
+    with pytest.raises(ValueError, match=f"numeric_column 'x': the trained model must.*{says}"):
+        feature_column.numeric_column("x", normalizer_fn=function)
+
+
+@pytest.mark.parametrize(
     "make, says",
     [
         (lambda fc: fc.sequence_numeric_column("s"), "SequenceNumericColumn of TensorFlow"),

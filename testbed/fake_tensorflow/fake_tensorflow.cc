@@ -9,7 +9,8 @@
 //   fetch NAME zeros N        N floats
 //   fault KIND RUN MARKER     in run RUN of the process, unless the file MARKER exists, which is
 //                             made: crash, hang or kill; KIND fail: an error, always
-// FAKE_TENSORFLOW_VERSION is its version.
+// FAKE_TENSORFLOW_VERSION is its version. FAKE_TENSORFLOW_DEVICE=GPU adds a device of that type; on
+// two devices the single-threaded executor hangs, as TensorFlow's does.
 #include <signal.h>
 #include <unistd.h>
 
@@ -67,6 +68,11 @@ struct TF_Session {
   TF_Graph* graph = nullptr;
   std::vector<std::vector<std::string>> faults;
   int runs = 0;
+  bool hangs = false;
+};
+
+struct TF_DeviceList {
+  std::vector<std::string> types;
 };
 
 struct TF_SessionOptions {
@@ -127,9 +133,23 @@ TF_Tensor* Compute(const TF_Operation& fetch, const std::map<std::string, TF_Ten
 
 void Fail(TF_Status* status, int code, const std::string& message) { *status = {code, message}; }
 
+std::vector<std::string> DeviceTypes() {
+  const char* const added = std::getenv("FAKE_TENSORFLOW_DEVICE");
+  if (added == nullptr) return {"CPU"};
+  return {"CPU", added};
+}
+
+// Whether the last executor_type of a ConfigProto is that of one thread.
+bool IsSingleThreaded(const std::string& config) {
+  const size_t named = config.rfind("SINGLE_THREADED_EXECUTOR");
+  const size_t unnamed = config.rfind(std::string("\x1a\0", 2));
+  return named != config.npos && (unnamed == config.npos || unnamed < named);
+}
+
 // True: the run is to fail.
 bool MakeFaults(TF_Session* session) {
   ++session->runs;
+  while (session->hangs) pause();
   for (const auto& fault : session->faults) {
     if (std::atoi(fault[1].c_str()) != session->runs) continue;
     if (fault[0] == "fail") return true;
@@ -163,15 +183,28 @@ void TF_SetConfig(TF_SessionOptions* options, const void* config, size_t bytes, 
   options->config.assign(static_cast<const char*>(config), bytes);
 }
 
-TF_Session* TF_LoadSessionFromSavedModel(const TF_SessionOptions*, const void*, const char* folder,
-                                         const char* const*, int, TF_Graph* graph, void*,
-                                         TF_Status* status) {
+TF_Session* TF_NewSession(TF_Graph* graph, const TF_SessionOptions*, TF_Status*) {
+  return new TF_Session{.graph = graph, .faults = {}};
+}
+TF_DeviceList* TF_SessionListDevices(TF_Session*, TF_Status*) {
+  return new TF_DeviceList{DeviceTypes()};
+}
+void TF_DeleteDeviceList(TF_DeviceList* list) { delete list; }
+int TF_DeviceListCount(const TF_DeviceList* list) { return static_cast<int>(list->types.size()); }
+const char* TF_DeviceListType(const TF_DeviceList* list, int i, TF_Status*) {
+  return list->types[static_cast<size_t>(i)].c_str();
+}
+
+TF_Session* TF_LoadSessionFromSavedModel(const TF_SessionOptions* options, const void*,
+                                         const char* folder, const char* const*, int,
+                                         TF_Graph* graph, void*, TF_Status* status) {
   std::ifstream file(std::string(folder) + "/saved_model.pb");
   if (!file) {
     Fail(status, 5, std::string("no saved_model.pb in ") + folder);
     return nullptr;
   }
   auto* const session = new TF_Session{.graph = graph, .faults = {}};
+  session->hangs = DeviceTypes().size() > 1 && IsSingleThreaded(options->config);
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string what, name;

@@ -93,10 +93,10 @@ class Api:
         return self.call("DELETE", path, options)
 
     def watch(self, path: str, version: str, connections: list[Any]) -> Iterator[Object]:
-        """Events until the server ends the watch, or somebody closes the connection's socket."""
-        connection = self.connect(timeout=3600)
+        """Events until the server ends the watch, after 20 s, or somebody closes the connection's socket."""
+        connection = self.connect(timeout=60)
         connections.append(connection)
-        query = f"?watch=1&allowWatchBookmarks=true&resourceVersion={version}"
+        query = f"?watch=1&timeoutSeconds=20&resourceVersion={version}"
         connection.request("GET", path + query, None, self.headers("application/json"))
         answer = connection.getresponse()
         while line := answer.readline():

@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -15,14 +14,20 @@ import yaml
 
 from testbed.kubernetes.api import Api
 from testbed.kubernetes.certificates import make_certificates
+from testbed.kubernetes.egress import Egress
+from testbed.ports import free_port
 
 HERE = pathlib.Path(__file__).parent
-DEADLINE = 120.0
+DEADLINE = 300.0
 ADMINISTRATOR = "administrator-token"
 # The user that deploy/kubernetes gives rights to, by two tokens: one is renewed by the other.
 OPERATOR = "operator-token"
 RENEWED = "renewed-operator-token"
 STRANGER = "stranger-token"
+USER = "user-token"  # whom a test may give rights to
+# Kubeflow's training operator, which may do all.
+KUBEFLOW = "kubeflow-token"
+DEPLOYMENTS = "deployments"  # the controllers that make pods of Deployments
 
 
 def build() -> pathlib.Path:
@@ -30,12 +35,6 @@ def build() -> pathlib.Path:
     built = subprocess.run([str(HERE / "build.sh")], capture_output=True, text=True)
     assert built.returncode == 0, built.stderr[-4000:]
     return pathlib.Path(built.stdout.strip())
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 class Cluster:
@@ -46,13 +45,15 @@ class Cluster:
         self.programs = build()
         self.etcd_port, self.peer_port, self.port = free_port(), free_port(), free_port()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.egress: Egress | None = None  # made before start(): pods of a Node are reached
         make_certificates(folder)
         account = "system:serviceaccount:muster:muster-operator"
         groups = "system:serviceaccounts,system:serviceaccounts:muster,system:authenticated"
         (folder / "tokens.csv").write_text(
             f'{ADMINISTRATOR},administrator,1,"system:masters"\n'
             f'{OPERATOR},{account},2,"{groups}"\n{RENEWED},{account},2,"{groups}"\n'
-            f"{STRANGER},stranger,3\n"
+            f"{STRANGER},stranger,3\n{USER},user,4\n"
+            f'{KUBEFLOW},system:serviceaccount:kubeflow:training-operator,5,"system:masters"\n'
         )
         self.api = Api(self.port, folder / "ca.crt", ADMINISTRATOR)
 
@@ -65,9 +66,10 @@ class Cluster:
         self.start_server()
         self.start_controllers()
 
-    def run(self, name: str, *arguments: str) -> None:
-        with open(self.folder / f"{name}.log", "ab") as log:
-            self.processes[name] = subprocess.Popen(
+    def run(self, name: str, *arguments: str, key: str = "") -> None:
+        """`key`: of a second process of the same program."""
+        with open(self.folder / f"{key or name}.log", "ab") as log:
+            self.processes[key or name] = subprocess.Popen(
                 [str(self.programs / name), *arguments], stdout=log, stderr=log, cwd=self.folder
             )
 
@@ -83,6 +85,7 @@ class Cluster:
 
     def start_server(self) -> None:
         folder = self.folder
+        egress = [f"--egress-selector-config-file={self.egress.config}"] if self.egress else []
         self.run(
             "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{self.etcd_port}",
             "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
@@ -94,17 +97,27 @@ class Cluster:
             "--service-account-issuer=https://kubernetes.default.svc",
             "--service-cluster-ip-range=10.0.0.0/16", "--authorization-mode=RBAC",
             "--allow-privileged=true", "--endpoint-reconciler-type=none",
-            "--disable-admission-plugins=ServiceAccount", "--profiling=false",
+            "--disable-admission-plugins=ServiceAccount", "--profiling=false", *egress,
         )  # fmt: skip
         self.wait("kube-apiserver", f"{self.server}/readyz")
 
-    def start_controllers(self) -> None:
-        """Garbage collection, and the removal of namespaces; nothing makes pods."""
+    def start_controllers(
+        self, *names: str, program: str = "kube-controller-manager"
+    ) -> None:
+        """By default garbage collection, and the removal of namespaces; nothing makes pods."""
+        names = names or ("garbage-collector-controller", "namespace-controller")
         config = self.kubeconfig(ADMINISTRATOR, "controllers")
         self.run(
             "kube-controller-manager", f"--kubeconfig={config}", "--leader-elect=false",
-            "--secure-port=0", "--controllers=garbage-collector-controller,namespace-controller",
+            "--secure-port=0", f"--controllers={','.join(names)}", key=program,
         )  # fmt: skip
+
+    def start_deployments(self) -> None:
+        """Deployments get pods, and Services the addresses of pods, from now on."""
+        if DEPLOYMENTS not in self.processes:
+            self.start_controllers("deployment-controller", "replicaset-controller",
+                                   "endpoints-controller", "endpointslice-controller",
+                                   program=DEPLOYMENTS)  # fmt: skip
 
     def wait(self, name: str, url: str) -> None:
         request = urllib.request.Request(url, headers={"Authorization": f"Bearer {ADMINISTRATOR}"})
@@ -134,9 +147,15 @@ class Cluster:
         self.end("kube-apiserver")
         self.start_server()
 
+    def restart_etcd(self) -> None:
+        self.end("etcd")
+        self.start_etcd()
+
     def stop(self) -> None:
-        for name in ["kube-controller-manager", "kube-apiserver", "etcd"]:
+        for name in [DEPLOYMENTS, "kube-controller-manager", "kube-apiserver", "etcd"]:
             self.end(name)
+        if self.egress:
+            self.egress.stop()
 
     def kubeconfig(
         self, token: str, name: str, server: str = "", namespace: str = "", token_file: str = ""
@@ -181,8 +200,11 @@ class Cluster:
         kind = document["kind"].lower()
         plural = kind + "es" if kind.endswith("s") else kind + "s"
         prefix = f"/apis/{group}" if "/" in group else f"/api/{group}"
+        if kind.endswith("y"):
+            plural = kind[:-1] + "ies"
         cluster_wide = {"namespace", "clusterrole", "clusterrolebinding", "persistentvolume",
-                        "customresourcedefinition"}  # fmt: skip
+                        "customresourcedefinition", "validatingadmissionpolicy",
+                        "validatingadmissionpolicybinding"}  # fmt: skip
         if kind not in cluster_wide:
             prefix += f"/namespaces/{metadata.get('namespace', 'default')}"
         return self.api.create(f"{prefix}/{plural}", document)

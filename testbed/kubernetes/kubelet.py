@@ -25,9 +25,11 @@ class Kubelet:
 
     def __init__(self, api: Api, namespace: str):
         self.api = api
+        self.namespace = namespace
         self.path = f"/api/v1/namespaces/{namespace}/pods"
         self.started: list[Object] = []
         self.seen: set[str] = set()
+        self.held: set[str] = set()  # names of pods that do not go when they are deleted
         self.stopped = False
         # What becomes of a pod that was bound: "run", "wait" (it stays Pending), or an exit code.
         self.decide: Callable[[Object], Any] = lambda pod: "run"
@@ -51,6 +53,8 @@ class Kubelet:
                 for event in self.api.watch(self.path, version, self.connections):
                     if event["type"] in ("ADDED", "MODIFIED"):
                         self.handle(event["object"])
+                    elif event["type"] == "DELETED":
+                        self.gone(event["object"]["metadata"]["uid"])
                     elif event["type"] == "ERROR" or self.stopped:
                         break
             except (OSError, HTTPException, ApiError, ValueError, AttributeError):
@@ -60,13 +64,18 @@ class Kubelet:
         try:
             uid = pod["metadata"]["uid"]
             if pod["metadata"].get("deletionTimestamp"):
+                if name_of(pod) in self.held:
+                    return
                 self.api.delete(f"{self.path}/{name_of(pod)}", grace=0, uid=uid)
-            elif uid not in self.seen:
+            elif uid not in self.seen and not pod["spec"].get("schedulingGates"):
                 self.seen.add(uid)
                 self.start(pod)
         except ApiError as error:
             if error.code not in (404, 409):
                 raise
+
+    def gone(self, uid: str) -> None:
+        """A pod's object is not there any more."""
 
     def start(self, pod: Object) -> None:
         self.started.append(pod)
@@ -80,13 +89,17 @@ class Kubelet:
         if isinstance(fate, int):
             self.end(name_of(pod), fate)
 
-    def container(self, pod: str, state: Object, restarts: int = 0) -> list[Object]:
+    def container(
+        self, pod: str, state: Object, restarts: int = 0, last: Object | None = None
+    ) -> list[Object]:
         return [{"name": "tensorflow", "image": "i", "imageID": "i", "ready": "running" in state,
-                 "restartCount": restarts, "state": state}]  # fmt: skip
+                 "restartCount": restarts, "state": state, "lastState": last or {}}]  # fmt: skip
 
-    def set_running(self, pod: str, restarts: int = 0) -> None:
+    def set_running(self, pod: str, restarts: int = 0, last: Object | None = None) -> None:
+        """`last`: the state in which the run before the last restart ended."""
+        state = {"running": {"startedAt": now()}}
         status = {"phase": "Running", "startTime": now(), "containerStatuses":
-                  self.container(pod, {"running": {"startedAt": now()}}, restarts)}  # fmt: skip
+                  self.container(pod, state, restarts, last)}  # fmt: skip
         self.api.patch_status(f"{self.path}/{pod}", status)
 
     def set_waiting(self, pod: str, reason: str, message: str) -> None:
@@ -110,6 +123,10 @@ class Kubelet:
             status["conditions"] = [{"type": "DisruptionTarget", "status": "True",
                                      "reason": disruption, "lastTransitionTime": now()}]  # fmt: skip
         self.api.patch_status(f"{self.path}/{pod}", status)
+
+    def lose(self, pod: str) -> None:
+        """The pod fails, and nobody knows how its container ended."""
+        self.api.patch_status(f"{self.path}/{pod}", {"phase": "Failed", "containerStatuses": []})
 
     def incarnations(self, pod: str) -> list[str]:
         """Of the pods of this name that were started, in order."""

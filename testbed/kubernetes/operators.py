@@ -14,14 +14,14 @@ from testbed.kubernetes.api import Api, ApiError, Object
 from testbed.kubernetes.cluster import HERE, OPERATOR, Cluster
 from testbed.kubernetes.kubelet import Kubelet
 
-DEADLINE = 60.0
+DEADLINE = 120.0
 DEPLOY = HERE.parent.parent / "deploy" / "kubernetes"
 T = TypeVar("T")
 
 
-def wait_for(look: Callable[[], T], what: object = "") -> T:
+def wait_for(look: Callable[[], T], what: object = "", seconds: float = DEADLINE) -> T:
     """The first result that counts as true."""
-    deadline = time.monotonic() + DEADLINE
+    deadline = time.monotonic() + seconds
     while True:
         found = look()
         if found:
@@ -47,41 +47,75 @@ def tfjob(name: str, replicas: dict[str, int], policy: str = "Never", **spec: An
     }
 
 
-class Space:
-    """A namespace with a kubelet that pretends; operators that see it alone."""
+def state_of(pod: Object) -> str:
+    if pod["metadata"].get("deletionTimestamp"):
+        return "Deleting"
+    return "Gated" if pod["spec"].get("schedulingGates") else str(pod["status"]["phase"])
 
-    def __init__(self, cluster: Cluster, name: str, folder: pathlib.Path):
+
+def run_operator(
+    config: pathlib.Path, log: pathlib.Path, *flags: str
+) -> subprocess.Popen[bytes]:
+    if "--health-port" not in flags:
+        flags = ("--health-port", "-1", *flags)
+    with open(log, "wb") as output:
+        return subprocess.Popen(
+            [os.environ["MUSTER_BINARY"], "operator", "--kubeconfig", str(config), *flags],
+            stdout=output, stderr=output,
+        )  # fmt: skip
+
+
+def start_muster(
+    cluster: Cluster, namespace: str, log: pathlib.Path, *flags: str
+) -> subprocess.Popen[bytes]:
+    """For the jobs of one namespace; its lease outlives a slow machine."""
+    config = cluster.kubeconfig(OPERATOR, f"muster-{namespace}", namespace=namespace)
+    return run_operator(config, log, "--namespace", namespace, "--lease", "120", *flags)
+
+
+def stop_process(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=DEADLINE)
+
+
+class Space:
+    """A namespace with a kubelet that pretends, or another one; operators that see it alone."""
+
+    def __init__(
+        self, cluster: Cluster, name: str, folder: pathlib.Path, kubelet: Kubelet | None = None
+    ):
         self.cluster = cluster
         self.api: Api = cluster.api
         self.name = name
         self.folder = folder
         self.core = cluster.namespace(name)
         self.jobs = f"/apis/kubeflow.org/v1/namespaces/{name}/tfjobs"
-        self.kubelet = Kubelet(cluster.api, name)
+        self.kubelet = kubelet or Kubelet(cluster.api, name)
         self.operators: list[subprocess.Popen[bytes]] = []
 
     def start_operator(
-        self, *flags: str, server: str = "", lease: str = ""
+        self, *flags: str, server: str = "", lease: str = "", token_file: str = ""
     ) -> subprocess.Popen[bytes]:
-        """Operators with different namespaces `lease` all lead."""
+        """Operators with different namespaces `lease` all lead. On a busy machine a renewal of the
+        lease may take longer than the operator waits for it by default.
+        """
+        if "--lease" not in flags:
+            flags = ("--lease", "60", *flags)
         number = len(self.operators)
         config = self.cluster.kubeconfig(
-            OPERATOR, f"operator-{self.name}-{number}", server=server, namespace=self.name
-        )
-        with open(self.folder / f"operator-{number}.log", "wb") as log:
-            self.operators.append(subprocess.Popen(
-                [os.environ["MUSTER_BINARY"], "operator", "--kubeconfig", str(config),
-                 "--namespace", self.name, "--lease-namespace", lease or self.name,
-                 "--health-port", "-1", *flags],
-                stdout=log, stderr=log,
-            ))  # fmt: skip
+            OPERATOR, f"operator-{self.name}-{number}", server=server, namespace=self.name,
+            token_file=token_file,
+        )  # fmt: skip
+        self.operators.append(run_operator(
+            config, self.folder / f"operator-{number}.log", "--namespace", self.name,
+            "--lease-namespace", lease or self.name, *flags,
+        ))  # fmt: skip
         return self.operators[-1]
 
     def stop(self) -> None:
         for operator in self.operators:
-            if operator.poll() is None:
-                operator.send_signal(signal.SIGKILL)
-                operator.wait(timeout=DEADLINE)
+            stop_process(operator)
         self.kubelet.stop()
 
     def log(self) -> str:
@@ -110,13 +144,9 @@ class Space:
         return wait_for(lambda: self.condition(name, kind), state)
 
     def pods(self) -> dict[str, str]:
-        """Phase by name; "Deleting" for one that is being deleted."""
-        return {
-            pod["metadata"]["name"]: "Deleting"
-            if pod["metadata"].get("deletionTimestamp")
-            else pod["status"]["phase"]
-            for pod in self.api.items(f"{self.core}/pods")
-        }
+        """Phase by name; "Deleting" for one that is being deleted, "Gated" before its admission."""
+        pods = self.api.items(f"{self.core}/pods")
+        return {pod["metadata"]["name"]: state_of(pod) for pod in pods}
 
     def services(self) -> list[str]:
         return sorted(s["metadata"]["name"] for s in self.api.items(f"{self.core}/services"))
@@ -143,6 +173,7 @@ def install(cluster: Cluster) -> None:
     """Applies deploy/kubernetes, and lets the operator lead in any namespace of a test."""
     cluster.apply(DEPLOY / "crd.yaml")
     cluster.apply(DEPLOY / "rbac.yaml")
+    cluster.apply(DEPLOY / "user.yaml")
     wait_for(lambda: is_served(cluster.api), "TFJobs are not served")
     subject = {"kind": "ServiceAccount", "name": "muster-operator", "namespace": "muster"}
     rule = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],

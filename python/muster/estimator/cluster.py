@@ -66,6 +66,14 @@ class Task:
     evaluation_master: str = ""
     in_cluster: bool = False  # true for the evaluator too, whose `cluster` is empty
 
+    def check_trains(self) -> None:
+        """Raises in a cluster's evaluator, for which Estimator.train() has nothing to do."""
+        if self.in_cluster and self.type == EVALUATOR:
+            raise RuntimeError(
+                "This task is the cluster's evaluator, and Estimator.train() has nothing for it to "
+                "do: call train_and_evaluate(), or start the cluster without an evaluator."
+            )
+
     @property
     def is_chief(self) -> bool:
         return not self.in_cluster or self.type in (CHIEF, MASTER)

@@ -190,3 +190,40 @@ def test_python_columns_train_as_the_model_file(case, muster, tmp_path) -> None:
     np.testing.assert_allclose(
         [row["logits"][0] for row in said], [row["logits"][0] for row in rows], rtol=1e-6
     )
+
+
+def test_a_bucketized_column_is_dense_as_tensorflows(tmp_path) -> None:
+    import tensorflow as tf
+
+    def make(api, columns, folder):
+        height = columns.bucketized_column(columns.numeric_column("height"), [-0.5, 0.5])
+        pixels = columns.bucketized_column(columns.numeric_column("pixels", 3), [-1.0, 0.0, 1.0])
+        cross = columns.crossed_column([height, "shown"], 5)
+        return api.DNNLinearCombinedClassifier(
+            str(folder), linear_feature_columns=[height],
+            dnn_feature_columns=[
+                pixels, height, columns.indicator_column(cross), columns.numeric_column("height")
+            ],
+            dnn_hidden_units=[4],
+        )  # fmt: skip
+
+    def input_fn():
+        features = {name: column_of(DATA, name) for name in ("pixels", "shown")}
+        features["height"] = features["pixels"][:, 0] + 0.25
+        labels = [row["y"] for row in DATA]
+        return tf.data.Dataset.from_tensor_slices((features, labels)).batch(BATCH)
+
+    kernel = "dnn/hiddenlayer_0/kernel"
+    theirs = make(tf.estimator, tf.feature_column, tmp_path / "theirs").train(input_fn)
+    assert theirs.get_variable_value(kernel).shape == (1 + 3 + 5 + 3 * 4, 4)
+    read = make(estimator, fc, tmp_path / "theirs")  # TensorFlow's weights, in Muster's model
+    np.testing.assert_allclose(
+        [row["logits"] for row in read.predict(input_fn)],
+        [row["logits"] for row in theirs.predict(input_fn)], rtol=1e-4, atol=1e-5,
+    )  # fmt: skip
+
+    trained = make(estimator, fc, tmp_path / "ours").train(input_fn)
+    assert trained.get_variable_value(kernel).shape == (21, 4)
+    linear = "linear/linear_model/height_bucketized/weights"
+    for model in (theirs, trained):
+        assert model.get_variable_value(linear).shape == (3, 1)

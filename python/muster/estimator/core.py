@@ -23,7 +23,7 @@ from typing import (
     Union,
 )
 
-from muster import binary, places
+from muster import binary, places, storage
 from muster.cells import FLOAT, STRING
 from muster.estimator import feeding
 from muster.estimator.absent import MODEL_FN
@@ -91,10 +91,10 @@ class Estimator:
 
     def latest_checkpoint(self) -> Optional[str]:
         """Returns the prefix of the newest checkpoint, or None."""
-        state = pathlib.Path(self._model_dir, "checkpoint")
-        if not state.is_file():
+        state = storage.read_text(os.path.join(self._model_dir, "checkpoint"))
+        if state is None:
             return None
-        found = re.search(r'^model_checkpoint_path: "(.*)"', state.read_text(), re.MULTILINE)
+        found = re.search(r'^model_checkpoint_path: "(.*)"', state, re.MULTILINE)
         return None if found is None else os.path.join(self._model_dir, found.group(1))
 
     def eval_dir(self, name: Optional[str] = None) -> str:
@@ -121,6 +121,7 @@ class Estimator:
         saving_listeners: Any = None,
     ) -> Estimator:
         """Trains until the input ends, or for `steps` steps. A second call continues."""
+        self._config.task.check_trains()
         asked = ask(hooks, self._model_dir, self._global_step())
         calls = HookCalls(
             {"train": asked.own}, [*asked.listeners, *checked_listeners(saving_listeners)]
@@ -229,12 +230,10 @@ class Estimator:
             raise ValueError(f"Couldn't find trained model at {self._model_dir}.")
         flags = self._check_trained(checkpoint_path)
         check_features(serving_input_receiver_fn, self._model.serving_features())
-        base = pathlib.Path(places.local_path(export_dir_base))
-        base.mkdir(parents=True, exist_ok=True)
-        path = timestamped(base)
+        path = timestamped(places.any_path(export_dir_base))
         binary.run(["export", "--model-dir", self._model_dir, "--out", path, "--json", *flags])
         finishing.finish(path)
-        return str(path).encode()
+        return path.encode()
 
     export_savedmodel = export_saved_model
 
@@ -358,9 +357,9 @@ class Estimator:
 
     def _label(self) -> str:
         """Returns the name of the label: the trained model's, if there is one."""
-        path = pathlib.Path(self._model_dir, "model.yaml")
-        if path.is_file():
-            found = _LABEL.search(path.read_text(encoding="utf-8"))
+        text = storage.read_text(os.path.join(self._model_dir, "model.yaml"))
+        if text is not None:
+            found = _LABEL.search(text)
             if found is not None:
                 return str(json.loads(found.group(1)))
         return self._model.label_name()
@@ -389,10 +388,10 @@ class Estimator:
                 raise ValueError(f"Could not find trained model in model_dir: {self._model_dir}.")
             return []
         prefix = os.fspath(checkpoint_path)
-        if not pathlib.Path(f"{prefix}.index").is_file():
+        if not storage.exists(f"{prefix}.index"):
             raise ValueError(f"checkpoint_path {prefix}: there is no {prefix}.index")
-        elsewhere = pathlib.Path(prefix).parent != pathlib.Path(self._model_dir)
-        if elsewhere and not pathlib.Path(self._model_dir, "model.yaml").is_file():
+        elsewhere = os.path.normpath(os.path.dirname(prefix)) != os.path.normpath(self._model_dir)
+        if elsewhere and not storage.exists(os.path.join(self._model_dir, "model.yaml")):
             raise ValueError(
                 f"checkpoint_path {prefix}: the model_dir {self._model_dir} has no model.yaml, which "
                 "says what that checkpoint's weights are; give the model_dir that it was trained in"

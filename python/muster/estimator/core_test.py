@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
-import os
-import pathlib
 import random
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -406,38 +400,3 @@ def test_what_was_not_trained_cannot_be_used(tmp_path, temporary) -> None:
 def test_batches_that_do_not_fit(change, says, tmp_path, temporary) -> None:
     with pytest.raises(ValueError, match=says):
         make(tmp_path / "model").train(lambda: [change(f, y) for f, y in batches()])
-
-
-def test_a_missing_program_says_what_to_do(tmp_path, monkeypatch) -> None:
-    model = make(tmp_path / "model")
-    monkeypatch.delenv("MUSTER_BINARY")
-    with pytest.raises(MusterError, match="pip install .*MUSTER_BINARY"):
-        model.train(batches)
-    monkeypatch.setenv("MUSTER_BINARY", str(tmp_path / "nothing"))
-    with pytest.raises(MusterError, match="MUSTER_BINARY names no program"):
-        model.train(batches)
-
-
-ENDLESS = """
-import itertools, sys
-from muster import estimator, feature_column
-batch = {"x": [0.5, -0.5]}, [1.0, 0.0]
-model = estimator.LinearRegressor([feature_column.numeric_column("x")], sys.argv[1])
-model.train(lambda: itertools.repeat(batch))
-"""
-
-
-def test_a_signal_to_end_is_the_programs_which_saves(tmp_path) -> None:
-    model = tmp_path / "model"
-    package = pathlib.Path(estimator.__file__).parents[2]
-    process = subprocess.Popen(
-        [sys.executable, "-c", ENDLESS, model], stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(package)},
-    )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while not (model / "model.ckpt-0.index").exists() and time.monotonic() < deadline:
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    said = process.communicate(timeout=120)[1]
-    assert process.returncode == 143, said

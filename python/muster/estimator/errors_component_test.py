@@ -211,3 +211,11 @@ def test_a_tf_config_that_cannot_be_followed(text, says, monkeypatch) -> None:
     monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(ValueError, match=says):
         estimator.RunConfig()
+
+
+def test_train_has_nothing_for_an_evaluator(tmp_path, monkeypatch) -> None:
+    settings = {"cluster": CLUSTER, "task": {"type": "evaluator", "index": 0}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(settings))
+    made = estimator.DNNClassifier([10], [feature_column.numeric_column("x")], model_dir=str(tmp_path / "m"))
+    with pytest.raises(RuntimeError, match=r"evaluator.*train_and_evaluate\(\)"):
+        made.train(lambda: {}, steps=1)

@@ -8,12 +8,13 @@ with TensorFlow, only says which features it will serve; these are checked again
 from __future__ import annotations
 
 import logging
+import os
 import pathlib
-import shutil
 import sys
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional
 
+from muster import storage
 from muster.estimator.absent import refuse
 
 __all__ = [
@@ -120,9 +121,15 @@ def _features_of_tensorflow(function: Any) -> Dict[str, Any]:
 def _source_of(tensor: Any) -> str:
     """Returns the type of the operation that computes a tensor, or the values of a sparse one."""
     operation = getattr(tensor, "values", tensor).op
-    while operation.type == "Identity":
+    while operation.type == "Identity" or _makes_a_column(operation):
         operation = operation.inputs[0].op
     return str(operation.type)
+
+
+def _makes_a_column(operation: Any) -> bool:
+    """Whether it makes [n, 1] of [n], as an exported model does by itself."""
+    shape = operation.outputs[0].shape
+    return bool(operation.type == "ExpandDims" and shape.rank == 2 and shape.as_list()[1] == 1)
 
 
 class Finishing:
@@ -134,15 +141,20 @@ class Finishing:
         if as_text:
             _text_writer()
 
-    def finish(self, folder: pathlib.Path) -> None:
+    def finish(self, folder: str) -> None:
         for name, source in self._assets.items():
-            target = folder / "assets.extra" / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+            target = os.path.join(folder, "assets.extra", name)
+            storage.make_folder(os.path.dirname(target))
+            storage.put(source, target)
         if self._as_text:
-            binary = folder / "saved_model.pb"
-            (folder / "saved_model.pbtxt").write_text(_text_writer()(binary.read_bytes()))
-            binary.unlink()
+            binary = os.path.join(folder, "saved_model.pb")
+            with storage.fetched(binary) as here:
+                text = _text_writer()(pathlib.Path(here, "saved_model.pb").read_bytes())
+                made = pathlib.Path(here, "saved_model.pbtxt")
+                made.write_text(text)
+                if made.parent != pathlib.Path(folder):
+                    storage.put(str(made), f"{binary}txt")
+            storage.remove(binary)
 
 
 def _text_writer() -> Callable[[bytes], str]:

@@ -40,6 +40,13 @@ def raw():
     return tf.estimator.export.ServingInputReceiver(features, features)
 
 
+def expanded(axis=-1):
+    features = raw().features
+    features["x"] = v1.placeholder(tf.float32, [None])
+    made = {name: tf.expand_dims(tensor, axis) for name, tensor in features.items()}
+    return tf.estimator.export.ServingInputReceiver(made, features)
+
+
 def computed():
     job = v1.placeholder(tf.string, [None])
     features = {"x": v1.placeholder(tf.float32, [None, 1]), "job": tf.strings.lower(job)}
@@ -56,6 +63,7 @@ def of_other_names():
 RECEIVERS = {
     "parsing": parsing,
     "raw": raw,
+    "expanded": expanded,
     "TensorFlow's parsing": tf.estimator.export.build_parsing_serving_input_receiver_fn(NAMES),
     "TensorFlow's raw": lambda: tf.estimator.export.build_raw_serving_input_receiver_fn(
         raw().features
@@ -72,12 +80,15 @@ def trained(tmp_path_factory) -> estimator.Estimator:
 def test_a_receiver_of_the_program(name, trained, tmp_path) -> None:
     path = pathlib.Path(trained.export_saved_model(tmp_path, RECEIVERS[name]).decode())
     signatures = tf.saved_model.load(str(path)).signatures
-    assert set(signatures["serving_default"].structured_input_signature[1]) >= {"x"}
+    inputs = signatures["serving_default"].structured_input_signature[1]
+    assert inputs["x"].shape.as_list() == [None]
 
 
 def test_a_receiver_that_computes_or_renames(trained, tmp_path, caplog) -> None:
     with pytest.raises(ValueError, match="feature 'job' is computed .by StringLower"):
         trained.export_saved_model(tmp_path, computed)
+    with pytest.raises(ValueError, match="feature 'x' is computed .by ExpandDims"):
+        trained.export_saved_model(tmp_path, lambda: expanded(axis=0))
     with pytest.raises(ValueError, match="must return a ServingInputReceiver"):
         trained.export_saved_model(tmp_path, lambda: {"x": 1})
     with caplog.at_level(logging.WARNING, "muster"):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import pathlib
+import os
 import tempfile
 import time
 from typing import Any, Optional, Tuple
 
-from muster import places
+from muster import places, storage
 from muster.estimator.run_config import RunConfig
 
 logger = logging.getLogger("muster")
@@ -20,8 +20,8 @@ def configured(config: Optional[RunConfig], model_dir: Any) -> Tuple[RunConfig, 
         config = RunConfig()
     if not isinstance(config, RunConfig):
         raise ValueError(f"config must be an instance of `RunConfig`, but provided {config}.")
-    given = None if model_dir is None else places.local_path(model_dir)
-    told = None if config.model_dir is None else places.local_path(config.model_dir)
+    given = None if model_dir is None else places.any_path(model_dir)
+    told = None if config.model_dir is None else places.any_path(config.model_dir)
     if given is not None and told is not None and told != given:
         raise ValueError(
             "`model_dir` are set both in constructor and `RunConfig`, but with different values. "
@@ -36,12 +36,13 @@ def configured(config: Optional[RunConfig], model_dir: Any) -> Tuple[RunConfig, 
     return config.replace(model_dir=folder), folder
 
 
-def timestamped(base: pathlib.Path) -> pathlib.Path:
-    """Returns a path BASE/<10 digits> that does not exist yet."""
+def timestamped(base: str) -> str:
+    """Makes the folder `base`, and returns a path BASE/<10 digits> that does not exist yet."""
+    storage.make_folder(base)
     stamp = int(time.time())
-    while (base / f"{stamp:010d}").exists():
+    while storage.exists(os.path.join(base, f"{stamp:010d}")):
         stamp += 1
-    return base / f"{stamp:010d}"
+    return os.path.join(base, f"{stamp:010d}")
 
 
 def checkpoint_value(prefix: str, name: str) -> Any:
@@ -50,4 +51,6 @@ def checkpoint_value(prefix: str, name: str) -> Any:
         import tensorflow
     except ImportError as error:
         raise ValueError(f"get_variable_value: TensorFlow reads it, and is not here: {error}") from None
-    return tensorflow.train.load_checkpoint(prefix).get_tensor(name)
+    with storage.fetched(f"{prefix}.*") as folder:
+        local = os.path.join(folder, os.path.basename(prefix))
+        return tensorflow.train.load_checkpoint(local).get_tensor(name)

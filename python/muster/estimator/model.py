@@ -80,7 +80,8 @@ class CannedModel:
         if self.dnn_columns:
             # TensorFlow's input layer concatenates columns in the order of their names.
             ordered = sorted(self.dnn_columns, key=lambda column: column.name)
-            model["dnn"] = {"columns": file.part(ordered), **self.dnn}
+            dense = [fc.dense(column) for column in ordered]
+            model["dnn"] = {"columns": file.part(dense), **self.dnn}
         entry: Dict[str, Any] = {"input": label}
         if self.head.words is not None:
             entry["words"] = list(self.head.words)

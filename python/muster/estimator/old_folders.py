@@ -9,6 +9,7 @@ import pathlib
 import tempfile
 from typing import Iterator, Mapping
 
+from muster import storage
 from muster.binary import MusterError
 from muster.estimator.model import CannedModel
 from muster.model_file import SampleInput
@@ -26,7 +27,7 @@ def adopting(
     The program compares it with the checkpoint's names and shapes; if it fails, the file is
     removed.
     """
-    if os.path.exists(os.path.join(model_dir, _FILE)):
+    if storage.exists(os.path.join(model_dir, _FILE)):
         yield
         return
     wanted = dict(sample)
@@ -40,7 +41,7 @@ def adopting(
         yield
     except MusterError:
         for path in reversed(written):
-            path.unlink()
+            storage.remove(path)
         raise
 
 
@@ -48,14 +49,15 @@ def adopting(
 def continuing(model_dir: str) -> Iterator[None]:
     """For a training in this context: explains what to do about slots of TensorFlow 1's optimizers.
     """
-    file = pathlib.Path(model_dir, _FILE)
-    was_there = file.exists()
+    file = os.path.join(model_dir, _FILE)
+    was_there = storage.exists(file)
     try:
         yield
     except MusterError as error:
         if was_there or _SLOTS not in str(error):
             raise
-        file.unlink(missing_ok=True)
+        if storage.exists(file):
+            storage.remove(file)
         raise MusterError(
             f"{model_dir} has a checkpoint whose optimizer's slots are not under Muster's names, as "
             "TensorFlow 1's are not: evaluate and predict read it; to train on, give another "
@@ -63,10 +65,8 @@ def continuing(model_dir: str) -> Iterator[None]:
         ) from error
 
 
-def _place(path: pathlib.Path, folder: str) -> pathlib.Path:
+def _place(path: pathlib.Path, folder: str) -> str:
     """Writes a file into `folder` atomically."""
-    target = pathlib.Path(folder, path.name)
-    part = pathlib.Path(folder, f".{path.name}.tmp-{os.getpid()}")
-    part.write_bytes(path.read_bytes())
-    os.replace(part, target)
+    target = os.path.join(folder, path.name)
+    storage.put(str(path), target)
     return target

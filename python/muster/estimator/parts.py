@@ -142,7 +142,7 @@ def check_columns(given: Any, linear: bool) -> List[fc.FeatureColumn]:
             raise ValueError(
                 f"{column.name}: a linear model takes the categorical column itself, no embedding"
             )
-        if not linear and isinstance(column, fc.CategoricalColumn):
+        if not linear and isinstance(fc.dense(column), fc.CategoricalColumn):
             raise ValueError(
                 "Items of feature_columns must be a DenseColumn. You can wrap a categorical "
                 f"column with an embedding_column or indicator_column. Given: {column}"

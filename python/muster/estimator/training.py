@@ -6,6 +6,7 @@ import os
 import pathlib
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from muster import storage
 from muster.binary import Event
 from muster.estimator.cluster import EVALUATOR, MASTER
 from muster.estimator.core import Estimator
@@ -89,9 +90,9 @@ class _Finishing:
     def seen(self, event: Event) -> None:
         if event.get("event") != "exported":
             return
-        path = pathlib.Path(event["saved_model"])
-        finishing = self._by_folder.get(str(path.parent))
-        if finishing is not None and path.is_dir():  # else it was too old and has been removed
+        path = event["saved_model"]
+        finishing = self._by_folder.get(os.path.dirname(path))
+        if finishing is not None and storage.exists(path):  # else it was too old and has been removed
             finishing.finish(path)
 
 

@@ -202,10 +202,7 @@ def _columns_of(chain: Chain) -> List[Tuple[Any, fc.FeatureColumn]]:
     Muster's."""
     found = []
     for given in sorted(chain.features._feature_columns, key=lambda column: column.name):
-        column = ours(given)
-        if isinstance(column, fc.BucketizedColumn):
-            column = fc.IndicatorColumn(column)
-        found.append((given, column))
+        found.append((given, fc.dense(ours(given))))
     return found
 
 

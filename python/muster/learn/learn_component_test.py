@@ -252,6 +252,15 @@ def test_verbose_logs_progress(people, caplog) -> None:
     assert any("step" in message for message in caplog.messages)
 
 
+def test_verbose_prints_if_logging_is_not_configured(repository) -> None:
+    program = WITHOUT.split("model = ")[0] + "muster.Classifier(epochs=1, verbose={}).fit(X, y)"
+    environment = {**os.environ, "PYTHONPATH": str(repository / "python")}
+    for verbose in (True, False):
+        done = subprocess.run([sys.executable, "-c", program.format(verbose)], check=True, timeout=120,
+                              env=environment, capture_output=True, text=True)  # fmt: skip
+        assert ("step" in done.stderr) == verbose, done.stderr
+
+
 WITHOUT = """
 import sys
 sys.modules["sklearn"] = sys.modules["pandas"] = sys.modules["pyarrow"] = None

@@ -23,7 +23,7 @@ _ACTIVATIONS = ("relu", "tanh", "sigmoid", "linear")
 _SCHEDULES = ("cosine", "constant")
 # The default number of steps of a training, and bounds of the default number of epochs.
 _LINEAR_STEPS, _LINEAR_EPOCHS = 2500, (5, 100)
-_STEPS, _EPOCHS = 1000, (5, 20)
+_STEPS, _EPOCHS = 1000, (5, 100)
 _L2_ROWS = 5.0  # the default of l2 is this divided by the number of rows
 _BATCH = (16, 256)
 _BATCHES = 50  # per epoch, by default, if there are few rows
@@ -140,7 +140,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         stream = [*features.stream_columns(), StreamColumn(label, labels.type)]
         stream += [] if weight is None else [StreamColumn(weight, FLOAT)]
         spec = self._spec(labels, label, weight, rows, how)
-        self.model_files_, self.evaluations_ = runs.train(spec, stream, data, evaluation, how)
+        with runs.shown(self.verbose):
+            self.model_files_, self.evaluations_ = runs.train(spec, stream, data, evaluation, how)
 
     def _output(self, X: Any, output: str) -> Any:
         """Returns the program's predictions, as float64 [rows, values]."""

@@ -31,14 +31,15 @@ class Regressor(RegressorMixin, Learner):  # type: ignore[misc]
     optimizer : "adam", "adagrad", "ftrl", "rmsprop" or "sgd".
     learning_rate : None is 0.01 in the linear part and 0.003 in the network.
     schedule : "cosine" (the learning rate falls to a hundredth) or "constant".
-    epochs : passes over the data. None is as many as take 1,000 steps, from 5 to 20; for a linear model
-        2,500 steps, from 5 to 100.
+    epochs : passes over the data. None is as many as take 1,000 steps, for a linear model
+        2,500 steps, from 5 to 100 in all.
     batch_size : rows per step. None is a fiftieth of the rows, from 16 to 256.
     early_stopping : whether the training ends when its loss on the evaluation data (eval_set, else
         validation_fraction of the rows) has not become lower in n_iter_no_change epochs.
     seed : of the initial weights, the order of the rows and dropout.
     n_jobs : threads. None is 1, -1 is one for each core.
-    verbose : whether progress is logged (by the logger "muster").
+    verbose : whether progress is logged by the logger "muster", and shown on stderr if no logging is
+        configured.
 
     Attributes
     ----------

@@ -6,7 +6,9 @@ temporary folder for each run, so that an estimator contains its whole model and
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import pathlib
 import tempfile
 from dataclasses import dataclass
@@ -35,6 +37,24 @@ class Training:
     threads: int
     patience: Optional[int]
     quiet: bool
+
+
+@contextlib.contextmanager
+def shown(verbose: bool) -> Iterator[None]:
+    """If `verbose`, prints what the logger "muster" is told on stderr, unless the program has
+    configured logging."""
+    logger = binary.logger
+    if not verbose or logger.hasHandlers():
+        yield
+        return
+    handler, level = logging.StreamHandler(), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
 
 
 def train(

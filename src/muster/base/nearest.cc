@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 
 #include "muster/base/strings.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr size_t kMaxWord = 64;
 constexpr size_t kMaxListed = 20;
+constexpr size_t kMinBeginning = 3;  // fewer letters begin too many words
 
 // Computes the Levenshtein distance, one row of the table at a time.
 size_t EditDistance(std::string_view a, std::string_view b) {
@@ -45,7 +47,12 @@ std::string Nearest(std::string_view word, std::span<const std::string> candidat
       best = candidate;
     }
   }
-  return best;
+  if (!best.empty() || word.size() < kMinBeginning) return best;
+  // An abbreviation, as "vocab" of "vocabulary", is far by its number of letters.
+  for (const std::string& candidate : candidates) {
+    if (absl::StartsWithIgnoreCase(candidate, ToAbsl(word))) return candidate;
+  }
+  return "";
 }
 
 std::string DidYouMean(std::string_view word, std::span<const std::string> candidates) {

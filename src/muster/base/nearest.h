@@ -7,8 +7,9 @@
 
 namespace muster {
 
-// The candidate within a third of the word's length (at least 2) in edit distance, compared without
-// case; empty if there is none. Ties go to the first.
+// The candidate within a third of the word's length (at least 2) in edit distance, else one that
+// begins with the word, if that has 3 letters or more; both compared without case. Empty if there
+// is none. Ties go to the first.
 std::string Nearest(std::string_view word, std::span<const std::string> candidates);
 
 // " (did you mean 'x'?)" or, if no candidate is near and there are at most 20, " (known: a, b, c)";

@@ -15,6 +15,12 @@ TEST(NearestTest, FindsATypo) {
   EXPECT_EQ(Nearest("vocabluary", kWords), "vocabulary");
 }
 
+TEST(NearestTest, FindsAnAbbreviation) {
+  EXPECT_EQ(Nearest("vocab", kWords), "vocabulary");
+  EXPECT_EQ(Nearest("Bound", kWords), "boundaries");
+  EXPECT_EQ(Nearest("vo", kWords), "");
+}
+
 TEST(NearestTest, FarWordsHaveNone) {
   EXPECT_EQ(Nearest("elephant", kWords), "");
   EXPECT_EQ(Nearest("", kWords), "");

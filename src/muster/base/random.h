@@ -23,6 +23,7 @@ enum class RandomPurpose : uint32_t {
   kSampleData = 6,
   kSampleValues = 7,
   kPermuteRows = 8,
+  kSearchPoint = 9,
 };
 
 // A stream of uniform numbers. Copyable, cheap, one owner thread.

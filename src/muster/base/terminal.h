@@ -20,9 +20,15 @@ size_t TerminalWidth(int fd);
 // Its lines; 24 where that is unknown. At least 5.
 size_t TerminalHeight(int fd);
 
-// Columns that `text` takes: its UTF-8 characters. Escape sequences must not be in it.
+// Columns that `text` in UTF-8 takes: two for a character of East Asian width or an emoji, none for
+// one that combines with the character before it. Escape sequences must not be in it.
 size_t CountColumns(std::string_view text);
+// `text` with as many spaces after it as give `columns` columns.
+std::string PadColumns(std::string_view text, size_t columns);
 // `text` cut to at most `columns` columns; one that was cut ends with "...".
 std::string FitColumns(std::string_view text, size_t columns);
+
+// `text` with escapes (\n, \t, \x1b) for its control characters, so that it stays on its line.
+std::string EscapeControls(std::string_view text);
 
 }  // namespace muster

@@ -68,5 +68,24 @@ TEST(FitColumnsTest, CutsWholeCharacters) {
   EXPECT_EQ(CountColumns("größe"), 5);
 }
 
+TEST(FitColumnsTest, CountsWideAndCombiningCharactersAsTerminalsDo) {
+  EXPECT_EQ(CountColumns("€"), 1);
+  EXPECT_EQ(CountColumns("名前"), 4);
+  EXPECT_EQ(CountColumns("한글ｱ"), 5) << "the last one is half-width";
+  EXPECT_EQ(CountColumns("e\u0301"), 1);
+  EXPECT_EQ(CountColumns("\U0001F600"), 2);
+  EXPECT_EQ(CountColumns("caf\xe9"), 4) << "a byte that is not UTF-8";
+  EXPECT_EQ(CountColumns("\xe4\xb8"), 1) << "a character that was cut";
+  EXPECT_EQ(FitColumns("名前名前", 7), "名前...");
+  EXPECT_EQ(FitColumns("名前名前", 6), "名...");
+  EXPECT_EQ(FitColumns("名前名前", 8), "名前名前");
+  EXPECT_EQ(PadColumns("名前", 6), "名前  ");
+  EXPECT_EQ(PadColumns("größe", 4), "größe");
+}
+
+TEST(FitColumnsTest, ControlCharactersStayOnTheirLine) {
+  EXPECT_EQ(EscapeControls("a\nb\tc\r\x1b[1m\x7f\\ größe"), "a\\nb\\tc\\r\\x1b[1m\\x7f\\ größe");
+}
+
 }  // namespace
 }  // namespace muster

@@ -7,11 +7,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <string_view>
 
 #include "CLI/CLI.hpp"
 #include "muster/base/strings.h"
 #include "muster/cli/common/help.h"
+#include "muster/cli/common/interrupt.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/verbs.h"
 #include "muster/cli/records/verbs.h"
@@ -29,7 +31,7 @@ namespace {
 // Cuts off the arguments after the first "--" of these verbs, which are another program's command.
 std::vector<std::string> ConsumeCommand(int* argc, char** argv) {
   const std::string_view verb = *argc < 2 ? "" : argv[1];
-  if (verb != "run" && verb != "tensorboard") return {};
+  if (verb != "run" && verb != "tensorboard" && verb != "tune") return {};
   for (int i = 2; i < *argc; ++i) {
     if (std::string_view(argv[i]) != "--") continue;
     std::vector<std::string> command(argv + i + 1, argv + *argc);
@@ -84,13 +86,31 @@ struct VerbGroup {
 
 // What `muster help` shows, in its order. Verbs that only programs start are in no group.
 std::vector<VerbGroup> GetVerbGroups() {
-  return {
-      {"Data", {"init", "sample", "records"}},
-      {"Models", {"train", "evaluate", "predict", "explain", "export", "inspect", "tensorboard"}},
-      {"Jobs of several processes",
-       {"run", "status", "list", "logs", "stop", "suspend", "resume", "rm", "spec", "worker",
-        "certs", "operator"}},
-      {"This program", {"help", "doctor", "version", "completion"}}};
+  return {{"Data", {"init", "sample", "records", "fs"}},
+          {"Models",
+           {"train", "tune", "evaluate", "predict", "explain", "export", "inspect", "tensorboard"}},
+          {"Jobs of several processes",
+           {"run", "submit", "status", "list", "logs", "stop", "suspend", "resume", "rm", "spec",
+            "launch", "cluster", "worker", "certs", "operator"}},
+          {"This program", {"help", "doctor", "version", "completion"}}};
+}
+
+// Adds the one verb of a process that runs for long or of which a job has many, and false for any
+// other: the flags of all verbs together hold half a megabyte.
+bool AddLastingVerb(CLI::App& app, std::string_view verb) {
+  const std::map<std::string_view, void (*)(CLI::App&)> lasting = {
+      {"agent", AddAgent},
+      {"coordinator", AddCoordinator},
+      {"file-service", AddFileService},
+      {"operator", AddOperator},
+      {"slot-coordinator", AddSlotCoordinator},
+      {"supervise", AddCoordinator},
+      {"worker", AddWorker}};
+  const auto found = lasting.find(verb);
+  if (found == lasting.end()) return false;
+  found->second(app);
+  DescribeTypes(app);
+  return true;
 }
 
 void AddVerbs(CLI::App& app, const std::vector<std::string>& arguments,
@@ -98,7 +118,9 @@ void AddVerbs(CLI::App& app, const std::vector<std::string>& arguments,
   AddInit(app);
   AddSample(app);
   AddRecords(app);
+  AddFs(app);
   AddTrain(app, arguments);
+  AddTune(app, command);
   AddEvaluate(app, arguments);
   AddPredict(app, arguments);
   AddExport(app);
@@ -106,6 +128,9 @@ void AddVerbs(CLI::App& app, const std::vector<std::string>& arguments,
   AddInspect(app);
   AddTensorBoard(app, command);
   AddRun(app, command);
+  AddSubmit(app);
+  AddLaunch(app);
+  AddCluster(app);
   AddJobVerbs(app);
   AddResume(app);
   AddRm(app);
@@ -121,10 +146,20 @@ void AddVerbs(CLI::App& app, const std::vector<std::string>& arguments,
   AddReach(app);
   AddCoordinator(app);
   AddSlotCoordinator(app);
+  AddFileService(app);
   for (const VerbGroup& group : GetVerbGroups()) {
     for (const char* const verb : group.verbs) app.get_subcommand(verb)->group(group.title);
   }
   DescribeTypes(app);
+}
+
+// What a shell says of a process that SIGTERM ended (128 + 15): launchers start such a task again.
+constexpr int kTerminated = 143;
+
+// A verb that was told to end and has put away what it had begun has not done what was asked for.
+int GetExitCode(const VerbFailed& failure) {
+  return InterruptScope::terminated() && failure.exit_code != kWrongUse ? kTerminated
+                                                                        : failure.exit_code;
 }
 
 // Parses and runs the verb. The exit code.
@@ -141,7 +176,7 @@ int Run(CLI::App& app, int argc, char** argv, bool has_command) {
   } catch (const VerbFailed& failure) {
     std::fprintf(stderr, "muster: %s%s\n", std::string(failure.status.message()).c_str(),
                  DescribeLeavingOut(app, failure.status).c_str());
-    return failure.exit_code;
+    return GetExitCode(failure);
   }
   return FlushOutput();
 }
@@ -166,7 +201,7 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   const std::vector<std::string> arguments(argv + std::min(argc, 2), argv + argc);
   const std::vector<std::string> command = ConsumeCommand(&argc, argv);
-  AddVerbs(app, arguments, command);
+  if (argc < 2 || !AddLastingVerb(app, argv[1])) AddVerbs(app, arguments, command);
   if (argc < 2) {
     std::fputs(app.help().c_str(), stdout);
     return FlushOutput();

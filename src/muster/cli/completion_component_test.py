@@ -110,7 +110,7 @@ def complete(place):
 
 def test_verbs_and_flags_in_bash(complete) -> None:
     assert complete("tra") == {"train"}
-    assert complete("records", "from") == {"from-csv", "from-idx"}
+    assert complete("records", "from") == {"from-batches", "from-csv", "from-idx", "from-parquet"}
     assert {"train", "doctor", "status"} <= complete("")
     assert not {"agent", "man", "complete", "supervise"} & complete("")
     assert complete("train", "--max-s") == {"--max-steps"}
@@ -120,7 +120,7 @@ def test_verbs_and_flags_in_bash(complete) -> None:
 
 
 def test_values_files_and_jobs_in_bash(complete) -> None:
-    assert complete("predict", "--format", "") == {"csv", "jsonl", "tfrecord"}
+    assert complete("predict", "--format", "") == {"batches", "csv", "jsonl", "tfrecord"}
     assert complete("train", "--precision", "b") == {"bf16"}
     assert complete("completion", "") == {"bash", "zsh", "fish"}
     assert complete("train", "s") == {"spec.yaml"}
@@ -138,7 +138,7 @@ def test_verbs_flags_values_files_and_jobs_in_fish(place) -> None:
         return {line.split("\t")[0] for line in lines}
 
     assert complete("tra") == {"train"}
-    assert complete("records", "from") == {"from-csv", "from-idx"}
+    assert complete("records", "from") == {"from-batches", "from-csv", "from-idx", "from-parquet"}
     assert {"doctor"} <= complete("d") and "supervise" not in complete("s")
     assert complete("train", "--max-s") == {"--max-steps"}
     assert complete("predict", "--format", "j") == {"jsonl"}

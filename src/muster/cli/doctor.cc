@@ -225,8 +225,10 @@ Finding ExamineFiles() {
           .values = {{"limit", static_cast<uint64_t>(limit.rlim_max)}}};
 }
 
-// Examines the file system that contains `folder`, or will contain it.
-Finding ExamineDisk(const std::string& name, std::string folder, const std::string& use) {
+// Examines the file system that contains `folder`, or will contain it. The environment's `variable`
+// names another one.
+Finding ExamineDisk(const std::string& name, const std::string& folder, const std::string& use,
+                    std::string_view variable) {
   struct statvfs about = {};
   std::string asked = folder;
   while (statvfs(asked.c_str(), &about) != 0 && errno == ENOENT && asked.size() > 1) {
@@ -241,7 +243,9 @@ Finding ExamineDisk(const std::string& name, std::string folder, const std::stri
                      .values = {{"path", folder}, {"free_bytes", free}}};
   if (!usable || free < kEnoughBytes) {
     finding.health = Health::kOptional;
-    finding.advice = usable ? StrCat("make room in ", folder) : StrCat(asked, " is not writable");
+    finding.advice =
+        StrCat(usable ? StrCat("make room in ", folder) : StrCat(asked, " is not writable"),
+               ", or name another folder in ", variable);
   }
   return finding;
 }
@@ -263,19 +267,20 @@ Finding ExamineSsh() {
 
 std::vector<Finding> ExamineMachine() {
   const auto jobs = control::JobsFolder();
-  return {ExamineTraining(),
-          ExamineCores(),
-          ExamineInstructions(),
-          ExamineMemory(),
-          ExamineGpus(),
-          ExamineTensorFlow(),
-          ExamineTensorBoard(),
-          ExaminePorts(),
-          ExamineClock(),
-          ExamineFiles(),
-          ExamineDisk("jobs_folder", jobs.value_or("/"), "the records and logs of jobs"),
-          ExamineDisk("temporary_folder", GetTemporaryFolder(), "temporary files"),
-          ExamineSsh()};
+  return {
+      ExamineTraining(),
+      ExamineCores(),
+      ExamineInstructions(),
+      ExamineMemory(),
+      ExamineGpus(),
+      ExamineTensorFlow(),
+      ExamineTensorBoard(),
+      ExaminePorts(),
+      ExamineClock(),
+      ExamineFiles(),
+      ExamineDisk("jobs_folder", jobs.value_or("/"), "the records and logs of jobs", "MUSTER_HOME"),
+      ExamineDisk("temporary_folder", GetTemporaryFolder(), "temporary files", "TMPDIR"),
+      ExamineSsh()};
 }
 
 }  // namespace muster::cli

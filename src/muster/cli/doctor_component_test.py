@@ -37,6 +37,9 @@ def test_what_is_missing_comes_with_the_way_to_get_it(muster, tmp_path) -> None:
     )
     for name in ("tensorflow", "tensorboard", "ssh"):
         assert found[name]["state"] == "missing" and found[name]["advice"], name
+    (tmp_path / "file").touch()
+    found = examine(muster, MUSTER_HOME=str(tmp_path / "file"))["jobs_folder"]
+    assert found["state"] == "missing" and "name another folder in MUSTER_HOME" in found["advice"]
     text = muster.call("doctor", env={**os.environ, "PATH": str(tmp_path / "empty")}).stdout
     assert "- ssh" in text and "-> install an ssh client" in text
     assert max(map(len, text.splitlines())) <= 80

@@ -3,16 +3,21 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/str_join.h"
+
 #include "CLI/CLI.hpp"
 #include "muster/base/nearest.h"
 #include "muster/base/strings.h"
 #include "muster/cli/common/help.h"
+#include "muster/model/spec/data_check.h"
 
 namespace muster::cli {
 namespace {
 
 // What CLI11 says of an option that takes one value and gets another.
 constexpr std::string_view kTooMany = ": At Most 1 required";
+// What it says of an option that is missing.
+constexpr std::string_view kRequired = " is required";
 
 bool IsFlag(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
 
@@ -54,6 +59,49 @@ std::string DescribeUnknownFlag(const CLI::App& verb, const std::string& word) {
                 nearest.empty() ? "" : StrCat(" (did you mean '", nearest, "'?)"));
 }
 
+// CLI11 says "Could not convert: --epochs = 1.5". Options of fractions have their type's name.
+std::string DescribeNoNumber(const CLI::App& verb, const std::string& what) {
+  constexpr std::string_view kCannot = "Could not convert: ";
+  const size_t equals = what.find(" = ");
+  if (!what.starts_with(kCannot) || equals == std::string::npos) return what;
+  const std::string flag = what.substr(kCannot.size(), equals - kCannot.size());
+  const std::string value = what.substr(equals + 3);
+  const CLI::Option* const option = verb.get_option_no_throw(flag);
+  const bool is_fraction = option != nullptr && option->get_type_name() == "FLOAT";
+  const bool is_int =
+      !value.empty() && value.find_first_not_of("0123456789", value[0] == '-') == std::string::npos;
+  if (is_int) return StrCat(flag, ": ", value, value[0] == '-' ? " is negative" : " is too large");
+  return StrCat(flag, ": '", value, "' is not a ", is_fraction ? "" : "whole ", "number");
+}
+
+// An argument may be one of the two values: where there is a flag for data, it was meant for that.
+std::string DescribeTwice(const CLI::App& verb, const std::string& flag) {
+  const CLI::Option* const option = verb.get_option_no_throw(flag);
+  const bool is_argument = option != nullptr && option->get_positional();
+  std::string what = StrCat(flag, " is given twice");
+  if (!is_argument || option->results().size() < 2) return what;
+  what = StrCat(what, ": '", absl::StrJoin(option->results(), "' and '"), "'");
+  for (const char* const data : {"--train", "--data"}) {
+    if (verb.get_option_no_throw(data) != nullptr) return StrCat(what, "; data stand after ", data);
+  }
+  return what;
+}
+
+// A flag of several values may have taken the argument that is missing: "" unless it has.
+std::string DescribeTaken(const CLI::App& verb, const std::string& argument) {
+  const CLI::Option* const missing = verb.get_option_no_throw(argument);
+  if (missing == nullptr || !missing->get_positional()) return "";
+  for (const CLI::Option* const option : GetVisibleOptions(verb)) {
+    if (option->get_positional() || option->results().size() < 2) continue;
+    const std::string& last = option->results().back();
+    if (option->get_items_expected_max() < 2 || model::IsNamedAsData(last)) continue;
+    const std::string flag = option->get_name();
+    return StrCat(argument, " is required, and '", last, "' is taken as a value of ", flag,
+                  ", which takes all words up to the next flag: write it before ", flag);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string FindUnknownVerb(const CLI::App& app, int argc, const char* const* argv) {
@@ -83,14 +131,25 @@ std::string DescribeWrongUse(const CLI::App& app, const CLI::ParseError& error) 
                                dynamic_cast<const CLI::RequiredError*>(&error) != nullptr ||
                                dynamic_cast<const CLI::ValidationError*>(&error) != nullptr ||
                                is_twice;
-  std::string what = error.what();
+  std::string what = DescribeNoNumber(*reading.verb, error.what());
   if (const size_t most = what.find(kTooMany); is_twice && most != std::string::npos) {
-    what = StrCat(what.substr(0, most), " is given twice");
+    what = DescribeTwice(*reading.verb, what.substr(0, most));
   }
   if (may_be_misspelt && IsFlag(reading.extra)) {
     what = DescribeUnknownFlag(*reading.verb, reading.extra);
   } else if (!reading.extra.empty() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     what = StrCat("there is no use for '", reading.extra, "'");
+  } else if (!reading.extra.empty() && what.starts_with("--") && what.ends_with(kRequired)) {
+    // An argument too many stands where a flag's value was meant.
+    const std::string flag = what.substr(0, what.size() - kRequired.size());
+    what = StrCat(what, ", and there is no use for '", reading.extra, "': did you mean ", flag, " ",
+                  reading.extra, "?");
+  } else if (const std::string taken =
+                 what.ends_with(kRequired)
+                     ? DescribeTaken(*reading.verb, what.substr(0, what.size() - kRequired.size()))
+                     : "";
+             !taken.empty()) {
+    what = taken;
   } else if (!GetVisibleVerbs(*reading.verb).empty()) {
     what = "a verb is missing";
   }

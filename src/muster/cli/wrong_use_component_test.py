@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import shlex
 
 import pytest
 
@@ -44,10 +45,19 @@ WRONG_USES = [
     ("tensorboard", "A model folder or a job is required"),
     ("train rows.csv", "rows.csv is data, and no model file: muster init rows.csv --label COLUMN"),
     ("train rows.csv --trian spec.yaml model", "did you mean '--train'?"),
+    ("predict model rows.csv --out p.csv", "--data is required, and there is no use for 'rows.csv': "
+     "did you mean --data rows.csv?"),
+    ("train --train rows.csv spec.yaml --model-dir model", "spec is required, and 'spec.yaml' is taken as a value "
+     "of --train, which takes all words up to the next flag: write it before --train"),
+    ("evaluate model rows.csv", "did you mean --data rows.csv?"),
+    ("train spec.yaml rows.csv --model-dir model",
+     "--model-dir is given twice: 'rows.csv' and 'model'; data stand after --train"),
     # Values.
     (TRAIN + "--epochs 0", "--epochs: 0 is refused: it must be above 0"),
     (TRAIN + "--batch-size 0", "--batch-size: Value 0 not in range 1 to 16777216"),
     (TRAIN + "--workers 2:1", "--workers: '2:1' is neither a number"),
+    ("train spec.yaml --train rows.csv --model-dir ''", "muster train: --model-dir: is empty"),
+    ("evaluate --data rows.csv --model-dir ''", "muster evaluate: --model-dir: is empty"),
     (TRAIN + "--job Bad_Name! --workers 2", "Bad_Name!"),
     (f"evaluate model {SCORE} --job Bad_Name! --workers 2", "Bad_Name!"),
     (TRAIN + "--set train.batch_size", "is not of the form PATH=VALUE"),
@@ -58,8 +68,9 @@ WRONG_USES = [
     (TRAIN + "--eval rows.csv --exporter best:acu:higher", "did you mean 'auc'?"),
     (TRAIN + "--eval rows.csv --early-stop auc:no_incraese:5", "no_incraese"),
     (TRAIN + "--eval rows.csv --early-stop acu:no_increase:5", "did you mean 'auc'?"),
-    # Places.
-    (f"predict model {SCORE} --out no/p.csv", "the folder no does not exist; make it (mkdir -p no)"),
+    # Outputs.
+    (f"predict model {SCORE} --out p.xyz", "output 'p.xyz': the name must end in .csv"),
+    ("init rows.csv --label y --out rows.csv --force", "--out rows.csv is the data file rows.csv"),
     # Flags that do not go together.
     (TRAIN + "--workers 2:4 --ps 1", "--workers MIN:MAX is for all-reduce"),
     (TRAIN + "--staleness 2", "--staleness bounds how far"),
@@ -93,7 +104,7 @@ def place(tmp_path: pathlib.Path, monkeypatch) -> pathlib.Path:
 
 @pytest.mark.parametrize("command, says", WRONG_USES, ids=[command for command, _ in WRONG_USES])
 def test_wrong_use_ends_with_2_and_says_what_to_write(command, says, muster, place) -> None:
-    result = muster.call(*command.split())
+    result = muster.call(*shlex.split(command))
     assert result.returncode == 2, result.stderr
     assert says in result.stderr
     assert result.stdout == ""
@@ -104,6 +115,26 @@ def test_wrong_use_ends_with_2_and_says_what_to_write(command, says, muster, pla
 def test_a_model_file_that_is_broken_by_itself_is_a_failure(muster, place) -> None:
     (place / "spec.yaml").write_text(SPEC.replace("batch_size", "bacth_size"))
     assert "batch_size" in muster.fail(*TRAIN.split(), "--set", "train.epochs=1")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "init rows.csv --label y --out no/p.yaml",
+        f"predict model {SCORE} --out no/p.csv",
+        f"evaluate model {SCORE} --max-bad-records 1 --rejects no/p.jsonl",
+        "sample clicks --rows 5 --out no/p.csv",
+        "records from-csv rows.csv --spec spec.yaml --out rows.csv/no",
+        "train spec.yaml rows.csv/no --train rows.csv",
+        "train spec.yaml rows.csv/no --train rows.csv --workers 2",
+        "export model --out rows.csv/no",
+    ],
+)
+def test_a_place_that_cannot_be_written_is_a_failure(command, muster, place) -> None:
+    muster.run(*TRAIN.split())
+    said = muster.fail(*command.split())
+    assert "the folder no does not exist; make it (mkdir -p no)" in said or "rows.csv is a file, and no folder" in said
+    assert not (place / "no").exists() and (place / "rows.csv").read_text() == ROWS
 
 
 def test_a_metric_of_another_model_is_wrong_use(muster, place) -> None:

@@ -18,6 +18,7 @@
 #include "muster/control/coordinator.h"
 #include "muster/control/job_access.h"
 #include "muster/control/lease_watch.h"
+#include "muster/control/task_certificates.h"
 #include "muster/files/file_systems.h"
 #include "muster/io/file_system.h"
 #include "muster/process/deadline.h"
@@ -62,6 +63,7 @@ class Agent {
  private:
   absl::Status Prepare();
   std::unique_ptr<net::HttpClient> FindCoordinator(std::string& url) const;
+  absl::Status GetCertificates();
   absl::Status HoldPort();
   absl::Status HoldWishedPort();
   job::TaskEnd RunTask();
@@ -129,6 +131,23 @@ std::unique_ptr<net::HttpClient> Agent::FindCoordinator(std::string& url) const 
   }
   url = found;
   return *std::move(client);
+}
+
+// They may take a while: its coordinator may be just starting, elsewhere.
+absl::Status Agent::GetCertificates() {
+  if (!options_.fetches_certificates) return absl::OkStatus();
+  Say(State::kWaiting, "waits for its certificates", /*urgent=*/false);
+  std::string url = options_.coordinator_url;
+  MUSTER_ASSIGN_OR_RETURN(auto http, ClientOptions(options_.folder, url));
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<net::HttpClient> coordinator,
+                          net::HttpClient::Create(std::move(http)));
+  while (true) {
+    const absl::Status fetched = FetchCertificates(*coordinator, options_.folder, options_.host);
+    const bool may_come = absl::IsUnavailable(fetched) || absl::IsDeadlineExceeded(fetched);
+    if (!may_come || link_->orders().stop || lost()) return fetched;
+    if (auto found = FindCoordinator(url); found != nullptr) coordinator = std::move(found);
+    WaitForNews(kLookSeconds);
+  }
 }
 
 // The wished port, or where that is not required, any.
@@ -275,9 +294,9 @@ job::TaskEnd Agent::WatchTask() {
 }
 
 job::TaskEnd Agent::RunTask() {
-  if (const absl::Status held = HoldPort(); !held.ok()) {
-    return {.detail = StrCat("cannot start: ", ToStd(held.message()))};
-  }
+  absl::Status ready = GetCertificates();
+  if (ready.ok()) ready = HoldPort();
+  if (!ready.ok()) return {.detail = StrCat("cannot start: ", ToStd(ready.message()))};
   Say(State::kWaiting, "waits for the others", /*urgent=*/true);
   const auto order = WaitForStart();
   if (!order) {

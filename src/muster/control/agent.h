@@ -43,6 +43,8 @@ struct AgentOptions {
   std::optional<std::string> gpus = {};  // its CUDA_VISIBLE_DEVICES; none: as inherited
   double lease_seconds = 10;             // used until the coordinator sends another
   std::string slot = {};                 // AgentReport::slot
+  // The bundle has no certificates for this machine: the agent asks the coordinator for some.
+  bool fetches_certificates = false;
   bool also_stdout = false;  // what the task writes goes to this process's stdout as well
   // Through which an evaluator's model folder is read; it must outlive the agent. Null: the file
   // systems of this machine.

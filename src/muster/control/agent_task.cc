@@ -13,8 +13,10 @@
 #include "absl/strings/str_split.h"
 
 #include "muster/control/incarnation.h"
+#include "muster/control/tensorflow_hdfs.h"
 #include "muster/files/file_systems.h"
 #include "muster/io/file_system.h"
+#include "muster/job/tony_environment.h"
 #include "muster/process/deadline.h"
 #include "muster/process/diagnosis.h"
 #include "muster/process/log_file.h"
@@ -33,6 +35,7 @@ constexpr double kSampleSeconds = 1;
 constexpr double kPySpySeconds = 3;
 constexpr int kMaxProcesses = 6;
 constexpr size_t kMaxDiagnosisLines = 150;
+constexpr char kTensorBoardPort[] = "TB_PORT";  // TonY's word
 
 void ComplainOfTask(const absl::Status& status) {
   std::fprintf(stderr, "muster agent: %s\n", std::string(ToStd(status.message())).c_str());
@@ -126,6 +129,18 @@ void AgentTask::LimitMemory(int64_t bytes) {
   }
 }
 
+// A program of TonY shows its TensorBoard at a port that it finds in its environment.
+void AgentTask::HoldTensorBoardPort(std::vector<std::string>* environment) {
+  if (!process::FindEnvironment(job::kTonyChiefVariable, *environment) ||
+      process::FindEnvironment(kTensorBoardPort, *environment)) {
+    return;
+  }
+  auto held = process::HeldPort::Any({});
+  if (!held.ok()) return ComplainOfTask(held.status());
+  process::SetEnvironment(kTensorBoardPort, StrCat(held->port()), environment);
+  tensorboard_port_.emplace(*std::move(held));
+}
+
 absl::Status AgentTask::StartChild(const StartOrder& order) {
   process::OutputLogOptions log;
   log.file.path = options_.folder.task_log(options_.id.task);
@@ -139,6 +154,7 @@ absl::Status AgentTask::StartChild(const StartOrder& order) {
   process::ChildSpec spec;
   spec.argv = order.command;
   spec.environment = EnvironmentFor(order, options_);
+  HoldTensorBoardPort(&spec.environment);
   spec.working_directory = order.working_directory;
   if (options_.bundle) {
     if (!spec.working_directory.empty()) {
@@ -150,6 +166,7 @@ absl::Status AgentTask::StartChild(const StartOrder& order) {
     }
   }
   spec.stdout_fd = spec.stderr_fd = log_->writer_fd();
+  if (!IsThisProgram(spec.argv[0])) AddTensorFlowHdfs(FindTensorFlowHdfs(), &spec.environment);
   spec.cpus = options_.cpus;
   if (order.memory_bytes > 0) LimitMemory(order.memory_bytes);
   if (memory_ != nullptr) spec.cgroup_procs_fd = memory_->procs_fd();

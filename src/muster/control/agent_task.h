@@ -18,6 +18,7 @@
 #include "muster/process/heartbeat.h"
 #include "muster/process/memory_limit.h"
 #include "muster/process/output_log.h"
+#include "muster/process/ports.h"
 #include "muster/process/process_tree.h"
 
 namespace muster::control {
@@ -67,6 +68,7 @@ class AgentTask {
             const Clock* clock);
   absl::Status StartChild(const StartOrder& order);
   void LimitMemory(int64_t bytes);
+  void HoldTensorBoardPort(std::vector<std::string>* environment);
   void Put(AgentReport* report);
 
   const AgentOptions& options_;
@@ -78,7 +80,8 @@ class AgentTask {
   std::optional<EvaluatorWatch> evaluator_;  // none: it is no evaluator
   CheckpointWatch checkpoints_;
   std::optional<process::HeartbeatWatch> heartbeat_;
-  std::unique_ptr<process::MemoryLimit> memory_;  // null: not limited
+  std::unique_ptr<process::MemoryLimit> memory_;       // null: not limited
+  std::optional<process::HeldPort> tensorboard_port_;  // none: the task is not TonY's chief
   std::unique_ptr<process::Child> child_;
   std::string py_spy_ = "py-spy";
   int looks_ = 0;

@@ -31,6 +31,7 @@ struct CoordinatorOptions {
   job::TfConfigOptions tf_config = {};
   std::string working_directory = {};  // of tasks whose template names none
   std::string task_folders = {};       // the parent of the tasks' own folders, by name; "": none
+  bool tony_environment = false;       // TonY's variables beside TF_CONFIG (job/tony_environment.h)
 };
 
 class Coordinator {
@@ -161,6 +162,7 @@ class Coordinator {
   bool Needs(job::TaskId task, job::TaskId other) const;
   std::string DescribeMeeting(const std::vector<job::TaskId>& missing) const;
   void GiveStarts();
+  int CountSessions() const;
   absl::StatusOr<StartOrder> StartOrderFor(job::TaskId task, int64_t incarnation) const;
   double CheckRendezvous();
 

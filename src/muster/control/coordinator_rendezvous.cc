@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/control/coordinator.h"
+#include "muster/job/tony_environment.h"
 #include "muster/process/identity.h"
 
 namespace muster::control {
@@ -74,6 +75,15 @@ void Coordinator::GiveStarts() {
   }
 }
 
+// It grows each time that all tasks are started again together, which counts as a restart of the
+// one that has failed.
+int Coordinator::CountSessions() const {
+  if (spec_.restart_scope != job::RestartScope::kGang) return 0;
+  int sessions = 0;
+  for (const auto& [id, task] : status_.tasks) sessions += task.restarts + task.disruptions;
+  return sessions;
+}
+
 absl::StatusOr<StartOrder> Coordinator::StartOrderFor(job::TaskId task, int64_t incarnation) const {
   job::Cluster cluster;
   for (const auto& [id, address] : addresses_) {
@@ -87,6 +97,9 @@ absl::StatusOr<StartOrder> Coordinator::StartOrderFor(job::TaskId task, int64_t 
   StartOrder order;
   for (const std::string& argument : process.command) {
     order.command.push_back(job::ExpandPlaceholders(argument, values));
+  }
+  if (options_.tony_environment) {
+    order.env = job::GetTonyEnvironment(spec_, cluster, task, CountSessions(), options_.tf_config);
   }
   for (const auto& [name, value] : process.env) {
     order.env.emplace_back(name, job::ExpandPlaceholders(value, values));

@@ -24,7 +24,8 @@ Json OptionsJson(const CoordinatorOptions& options) {
           {"evaluator_in_cluster", options.tf_config.evaluator_in_cluster},
           {"master_as_chief", options.tf_config.master_as_chief},
           {"working_directory", options.working_directory},
-          {"task_folders", options.task_folders}};
+          {"task_folders", options.task_folders},
+          {"tony_environment", options.tony_environment}};
 }
 
 CoordinatorOptions ParseOptions(JsonFields& state) {
@@ -37,6 +38,7 @@ CoordinatorOptions ParseOptions(JsonFields& state) {
   options.tf_config.master_as_chief = fields.Bool("master_as_chief", false);
   options.working_directory = fields.Text("working_directory");
   options.task_folders = fields.Text("task_folders");
+  options.tony_environment = fields.Bool("tony_environment", false);
   state.Update(fields.status());
   return options;
 }

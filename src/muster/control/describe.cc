@@ -18,7 +18,7 @@ Json TaskJson(job::TaskId id, const job::TaskStatus& task) {
   Json json = {{"task", job::TaskName(id)},
                {"phase", PhaseName(task.phase)},
                {"incarnation", task.incarnation},
-               {"restarts", task.restarts}};
+               {"restarts", task.restarts + task.restarts_in_place}};
   if (task.disruptions > 0) json["disruptions"] = task.disruptions;
   // For a task that was started again and ended by itself, the end of its last incarnation.
   const bool ended_by_itself =

@@ -26,6 +26,9 @@ std::string FromEnvironment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+constexpr std::string_view kOtherFolder =
+    "; jobs are recorded there: set MUSTER_HOME to a folder of your own";
+
 absl::Status MakePrivate(const std::string& path) {
   if (mkdir(path.c_str(), kPrivateFolder) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, StrCat("cannot make the folder ", path));
@@ -88,7 +91,9 @@ absl::StatusOr<std::string> JobsFolder() {
 absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::string& name) {
   MUSTER_RETURN_IF_ERROR(CheckJobName(name));
   const auto files = files::OpenFileSystems();
-  MUSTER_RETURN_IF_ERROR(files->MakeFolders(jobs));
+  if (const absl::Status made = files->MakeFolders(jobs); !made.ok()) {
+    return absl::Status(made.code(), StrCat(made.message(), kOtherFolder));
+  }
   char* const real = realpath(jobs.c_str(), nullptr);
   if (real == nullptr) return ErrnoStatus(errno, StrCat("cannot find ", jobs));
   const JobFolder folder{StrCat(real, "/", name)};

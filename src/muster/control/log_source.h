@@ -19,6 +19,9 @@ struct LogPiece {
   // Output was lost between the previous piece and `bytes`: it was rotated away or truncated before
   // it was read.
   bool gap = false;
+  // `bytes` are the first of another run of the task than the previous piece. Only a source that
+  // keeps the output of each run apart says so.
+  bool begins_run = false;
 };
 
 // A log is read forwards. One owner thread for all sources of one JobPlace.

@@ -19,7 +19,9 @@ absl::StatusOr<PlaceRecord> ParsePlaceRecord(std::string_view text, const std::s
   PlaceRecord record{.kind = fields.Text("kind"),
                      .id = fields.Text("id"),
                      .url = fields.Text("url"),
-                     .staging = fields.Text("staging")};
+                     .staging = fields.Text("staging"),
+                     .config = fields.Text("config"),
+                     .context = fields.Text("context")};
   MUSTER_RETURN_IF_ERROR(fields.status());
   if (format != kFormat) {
     return absl::InvalidArgumentError(StrCat(where, ": its format is ", format,
@@ -35,6 +37,8 @@ std::string PrintPlaceRecord(const PlaceRecord& record) {
   if (!record.id.empty()) json["id"] = record.id;
   if (!record.url.empty()) json["url"] = record.url;
   if (!record.staging.empty()) json["staging"] = record.staging;
+  if (!record.config.empty()) json["config"] = record.config;
+  if (!record.context.empty()) json["context"] = record.context;
   return formats::PrintJson(json) + "\n";
 }
 

@@ -16,10 +16,14 @@ namespace muster::control {
 inline constexpr char kLocalKind[] = "local";
 
 struct PlaceRecord {
-  std::string kind = kLocalKind;  // "local", later "kubernetes", "yarn", "spark"
-  std::string id = {};       // what the place calls the job: "namespace/name", "application_..._7"
+  std::string kind = kLocalKind;  // "local", "kubernetes", "yarn"
+  // What the place calls the job: "namespace/name/uid", "application_..._7".
+  std::string id = {};
   std::string url = {};      // where the place is asked; contains no secret
   std::string staging = {};  // the folder with the job's files, by a path that files/ can open
+  // How the place is reached from this machine, if that was said when the job was submitted: the
+  // path of a kubeconfig, and its context; the folder of Hadoop's configuration.
+  std::string config = {}, context = {};
   friend bool operator==(const PlaceRecord&, const PlaceRecord&) = default;
 };
 

@@ -31,7 +31,8 @@ class PlaceRecordTest : public ::testing::Test {
 TEST_F(PlaceRecordTest, PrintsBackToWhatItWasParsedFrom) {
   const PlaceRecord all{"yarn", "application_1_7", "https://rm:8090",
                         "hdfs://nn/user/me/.muster/j"};
-  for (const PlaceRecord& record : {all, PlaceRecord{.kind = "spark"}, PlaceRecord()}) {
+  const PlaceRecord cluster{.kind = "kubernetes", .config = "/home/me/config", .context = "lab"};
+  for (const PlaceRecord& record : {all, cluster, PlaceRecord{.kind = "spark"}, PlaceRecord()}) {
     const auto parsed = ParsePlaceRecord(PrintPlaceRecord(record), "place.json");
     ASSERT_TRUE(parsed.ok()) << parsed.status();
     EXPECT_EQ(*parsed, record);

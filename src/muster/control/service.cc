@@ -12,6 +12,7 @@
 
 #include "muster/base/cpu_time.h"
 #include "muster/control/job_metrics.h"
+#include "muster/control/status_page.h"
 
 namespace muster::control {
 namespace {
@@ -112,6 +113,12 @@ std::vector<net::HttpRoute> Service::Routes(const std::vector<ServiceRoute>& mor
          const std::lock_guard lock(mutex_);
          if (coordinator_ == nullptr) return reply.SendError(NotYet());
          reply.Send(Answer(coordinator_->Describe()));
+       }},
+      {"GET", "/v1/page",
+       [this](const net::HttpRequest&, const net::HttpReply& reply) {
+         net::HttpResponse page = net::TextResponse(PrintStatusPage(Describe()));
+         page.content_type = "text/html; charset=utf-8";
+         reply.Send(std::move(page));
        }},
       {"POST", "/v1/suspend",
        [this](const net::HttpRequest& request, const net::HttpReply& reply) {

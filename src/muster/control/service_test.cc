@@ -289,6 +289,20 @@ TEST_F(ServiceTest, ABrowserReadsTheStatusWithAKeyThatIsNotTheToken) {
   EXPECT_THAT(status, AllOf(HasSubstr("200 OK"), HasSubstr("\"phase\"")));
 }
 
+TEST_F(ServiceTest, TheStatusIsAPageToo) {
+  Run(1);
+  const std::string token = net::ReadTokenFile(folder_.token())->Reveal();
+  const std::string bearer = StrCat("Authorization: Bearer ", token, "\r\n");
+  std::string page;
+  EXPECT_TRUE(net::WaitFor([&] {  // until the first pass has begun the task
+    page = OpenGet(service_->port(), "/v1/page", bearer);
+    return page.find("worker-0") != std::string::npos;
+  }));
+  EXPECT_THAT(page, AllOf(HasSubstr("200 OK"), HasSubstr("text/html")));
+  EXPECT_EQ(page.find(token), std::string::npos);
+  EXPECT_THAT(OpenGet(service_->port(), "/v1/page"), HasSubstr("401"));
+}
+
 TEST_F(ServiceTest, ALaunchersRouteIsCalledAndAPassFollows) {
   service_ = *Service::Listen(
       folder_, {}, {.routes = {{"POST", "/v1/more", [](const Json& body) -> absl::StatusOr<Json> {

@@ -34,20 +34,21 @@ std::vector<double> ParseTimes(JsonFields& fields, const char* name) {
   return times;
 }
 
+// What is false, empty or 0 is left out, but for counts: a job has many tasks, and the API server,
+// etcd and the operator keep its status in memory.
 Json TaskJson(const job::TaskStatus& task) {
-  Json json = {{"phase", PhaseName(task.phase)},
-               {"incarnation", task.incarnation},
-               {"not_before", task.not_before},
-               {"restart_after", task.restart_after},
-               {"gang", task.gang},
-               {"stop_reason", task.stop_reason},
-               {"hanging", task.hanging},
-               {"cut_off", task.cut_off},
-               {"restarts", task.restarts},
-               {"disruptions", task.disruptions},
-               {"restarts_in_place", task.restarts_in_place},
-               {"recent_restarts", task.recent_restarts},
-               {"recent_disruptions", task.recent_disruptions}};
+  Json json = {{"phase", PhaseName(task.phase)}, {"incarnation", task.incarnation}};
+  if (task.not_before != 0) json["not_before"] = task.not_before;
+  if (task.restart_after) json["restart_after"] = true;
+  if (task.gang) json["gang"] = true;
+  if (!task.stop_reason.empty()) json["stop_reason"] = task.stop_reason;
+  if (task.hanging) json["hanging"] = true;
+  if (task.cut_off) json["cut_off"] = true;
+  json["restarts"] = task.restarts;
+  json["disruptions"] = task.disruptions;
+  json["restarts_in_place"] = task.restarts_in_place;
+  if (!task.recent_restarts.empty()) json["recent_restarts"] = task.recent_restarts;
+  if (!task.recent_disruptions.empty()) json["recent_disruptions"] = task.recent_disruptions;
   if (task.last_end) json["last_end"] = ToJson(*task.last_end);
   if (task.early_end) json["early_end"] = ToJson(*task.early_end);
   return json;

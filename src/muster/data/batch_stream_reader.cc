@@ -23,12 +23,17 @@ class BatchStreamReader : public BatchReader {
       : path_(std::move(path)), bytes_(std::move(bytes)), spec_(spec) {}
 
   absl::Status Start(const formats::Schema& schema) {
-    std::string bytes;
-    MUSTER_RETURN_IF_ERROR(Read(formats::kStreamPrefixBytes, &bytes));
-    MUSTER_ASSIGN_OR_RETURN(const size_t size, formats::ParseStreamPrefix(bytes));
-    MUSTER_RETURN_IF_ERROR(Read(size, &bytes));
-    MUSTER_ASSIGN_OR_RETURN(decoder_, formats::BatchStreamDecoder::Create(bytes, schema));
+    MUSTER_ASSIGN_OR_RETURN(const std::string header, ReadHeader());
+    MUSTER_ASSIGN_OR_RETURN(decoder_, formats::BatchStreamDecoder::Create(header, schema));
     return absl::OkStatus();
+  }
+
+  // With all columns of the stream, which are the schema that is returned.
+  absl::StatusOr<formats::Schema> StartWhole() {
+    MUSTER_ASSIGN_OR_RETURN(const std::string header, ReadHeader());
+    MUSTER_ASSIGN_OR_RETURN(formats::Schema schema, formats::ParseStreamSchema(header));
+    MUSTER_ASSIGN_OR_RETURN(decoder_, formats::BatchStreamDecoder::Create(header, schema));
+    return schema;
   }
 
   absl::StatusOr<bool> Next(formats::Columns* columns) override {
@@ -79,6 +84,14 @@ class BatchStreamReader : public BatchReader {
   uint64_t bad_rows() const override { return bad_rows_; }
 
  private:
+  absl::StatusOr<std::string> ReadHeader() {
+    std::string bytes;
+    MUSTER_RETURN_IF_ERROR(Read(formats::kStreamPrefixBytes, &bytes));
+    MUSTER_ASSIGN_OR_RETURN(const size_t size, formats::ParseStreamPrefix(bytes));
+    MUSTER_RETURN_IF_ERROR(Read(size, &bytes));
+    return bytes;
+  }
+
   absl::Status ReadBatch(formats::Columns* columns) {
     std::string bytes;
     MUSTER_RETURN_IF_ERROR(Read(formats::kFramePrefixBytes, &bytes));
@@ -127,6 +140,13 @@ class BatchStreamReader : public BatchReader {
   bool ended_ = false;
 };
 
+std::unique_ptr<BatchStreamReader> NewReader(std::shared_ptr<const io::RandomAccessFile> file,
+                                             const ReaderSpec& spec) {
+  const std::string path = file->path();
+  return std::make_unique<BatchStreamReader>(
+      path, formats::NewByteStream(std::move(file), formats::Compression::kNone), spec);
+}
+
 }  // namespace
 
 bool IsBatchStream(const SourceSpec& spec) {
@@ -147,10 +167,25 @@ absl::StatusOr<std::unique_ptr<BatchReader>> OpenBatchStream(io::FileSystem& fil
       source.patterns[0] == "-" ? std::string(io::kStandardInput) : source.patterns[0];
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const io::RandomAccessFile> file,
                           files.OpenForRead(path));
-  auto reader = std::make_unique<BatchStreamReader>(
-      path, formats::NewByteStream(std::move(file), formats::Compression::kNone), spec);
+  return OpenBatchStreamOf(std::move(file), schema, spec);
+}
+
+absl::StatusOr<std::unique_ptr<BatchReader>> OpenBatchStreamOf(
+    std::shared_ptr<const io::RandomAccessFile> file, const formats::Schema& schema,
+    const ReaderSpec& spec) {
+  const std::string path = file->path();
+  auto reader = NewReader(std::move(file), spec);
   MUSTER_RETURN_IF_ERROR(Annotate(reader->Start(schema), path));
   return reader;
+}
+
+absl::StatusOr<WholeBatchStream> OpenWholeBatchStream(
+    std::shared_ptr<const io::RandomAccessFile> file) {
+  const std::string path = file->path();
+  auto reader = NewReader(std::move(file), {});
+  auto schema = reader->StartWhole();
+  if (!schema.ok()) return Annotate(schema.status(), path);
+  return WholeBatchStream{*std::move(schema), std::move(reader)};
 }
 
 }  // namespace muster::data

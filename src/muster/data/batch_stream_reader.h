@@ -23,4 +23,17 @@ absl::StatusOr<std::unique_ptr<BatchReader>> OpenBatchStream(io::FileSystem& fil
                                                              const formats::Schema& schema,
                                                              const ReaderSpec& spec);
 
+// As OpenBatchStream, for a file that gives its bytes once and in order.
+absl::StatusOr<std::unique_ptr<BatchReader>> OpenBatchStreamOf(
+    std::shared_ptr<const io::RandomAccessFile> file, const formats::Schema& schema,
+    const ReaderSpec& spec);
+
+// All columns of a stream, whose schema is known once it is opened.
+struct WholeBatchStream {
+  formats::Schema schema;
+  std::unique_ptr<BatchReader> reader;
+};
+absl::StatusOr<WholeBatchStream> OpenWholeBatchStream(
+    std::shared_ptr<const io::RandomAccessFile> file);
+
 }  // namespace muster::data

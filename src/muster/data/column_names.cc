@@ -17,6 +17,17 @@ absl::StatusOr<size_t> CountCells(formats::CsvRowReader& reader, const formats::
   return cells.size();
 }
 
+// A cell of the header without a name, such as pandas' index has, is called by its place.
+std::vector<std::string> NameEmptyCells(std::vector<std::string> names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!names[i].empty()) continue;
+    std::string name = StrCat("c", i + 1);
+    while (std::ranges::find(names, name) != names.end()) name += '_';
+    names[i] = std::move(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> ReadColumnNames(
@@ -24,7 +35,7 @@ absl::StatusOr<std::vector<std::string>> ReadColumnNames(
     const std::vector<std::string>& given, const std::vector<std::string>& may_lack) {
   const std::string path = file->path();
   MUSTER_ASSIGN_OR_RETURN(const auto reader, formats::CsvRowReader::Open(std::move(file), csv));
-  if (given.empty()) return reader->header();
+  if (given.empty()) return NameEmptyCells(reader->header());
   if (csv.header) {
     if (reader->header().size() == given.size()) return given;
     return absl::InvalidArgumentError(StrCat(path, ": its header has ", reader->header().size(),

@@ -50,6 +50,13 @@ absl::StatusOr<FoundFile> Look(io::FileSystem& files, const std::string& path,
   MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<const io::RandomAccessFile> file,
                           files.OpenForRead(path));
   MUSTER_ASSIGN_OR_RETURN(const Sniffed sniffed, formats::SniffFile(file, given));
+  if (sniffed.content == Content::kUnknown && !given.type && !formats::GetNamedFormat(path)) {
+    return absl::InvalidArgumentError(
+        StrCat(path,
+               ": its content is binary and of no known format; muster reads CSV, JSON lines, "
+               "TFRecord and Parquet (if this is a TFRecord file with a damaged beginning, "
+               "--format tfrecord reads it as such)"));
+  }
   return Judge(path, sniffed, given);
 }
 

@@ -24,7 +24,8 @@ class BatchReaderImpl : public BatchReader {
       : source_(std::move(source)),
         spec_(spec),
         decoder_(std::move(decoder)),
-        chunks_(*source_, spec.chunks_ahead) {}
+        chunks_(*source_, spec.chunks_ahead),
+        epoch_(spec.first_epoch) {}
 
   absl::Status Start(const Position* start) {
     if (start == nullptr) return OpenEpoch(nullptr);
@@ -50,6 +51,12 @@ class BatchReaderImpl : public BatchReader {
   uint64_t dropped() const override { return dropped_; }
   std::string Origin(int row) const override { return rows_[row].chunk->Where(rows_[row].record); }
   uint64_t Number(int row) const override { return rows_[row].chunk->Number(rows_[row].record); }
+  MessageId Message(int row) const override {
+    const auto& [chunk, record] = rows_[static_cast<size_t>(row)];
+    MessageId id = {.offset = chunk->offsets[record]};
+    if (!chunk->keys.empty() && chunk->keys[record]) id.key = *chunk->keys[record];
+    return id;
+  }
   absl::Status RejectRow(int row, const absl::Status& why, formats::Columns* columns) override;
   absl::StatusOr<bool> Refill(formats::Columns* columns) override;
   uint64_t bad_rows() const override {
@@ -70,6 +77,7 @@ class BatchReaderImpl : public BatchReader {
     return columns.rows() == spec_.batch_size || (columns.rows() > 0 && !spec_.drop_remainder);
   }
   absl::Status Decode(formats::Columns* columns);
+  absl::Status DecodeRuns(formats::Columns* columns);
   absl::Status CountBad(const absl::Status& why, const Pick& pick);
   absl::Status NoBatch() const;
 
@@ -79,7 +87,7 @@ class BatchReaderImpl : public BatchReader {
   int layout_ = 0;  // the layout of the decoder's last record
   ReadAhead chunks_;
   std::unique_ptr<RecordOrder> order_;
-  int64_t epoch_ = 0;
+  int64_t epoch_;
   int64_t batch_epoch_ = 0;
   uint64_t bad_records_ = 0;     // in this epoch
   uint64_t bad_of_ended_ = 0;    // in the epoch before
@@ -150,6 +158,7 @@ absl::Status BatchReaderImpl::FillBatch(formats::Columns* columns) {
 }
 
 absl::Status BatchReaderImpl::Decode(formats::Columns* columns) {
+  if (decoder_->DecodesRuns()) return DecodeRuns(columns);
   for (size_t i = 0; i < picks_.size(); ++i) {
     if (i + kPrefetchRecords < picks_.size()) PrefetchRecord(picks_[i + kPrefetchRecords]);
     const Pick& pick = picks_[i];
@@ -164,14 +173,35 @@ absl::Status BatchReaderImpl::Decode(formats::Columns* columns) {
   return absl::OkStatus();
 }
 
+// Decodes picks that follow one another in a chunk together.
+absl::Status BatchReaderImpl::DecodeRuns(formats::Columns* columns) {
+  for (size_t i = 0; i < picks_.size();) {
+    const Chunk& chunk = *picks_[i].chunk;
+    const size_t first = picks_[i].record;
+    size_t count = 1;
+    while (i + count < picks_.size() && picks_[i + count].chunk == &chunk &&
+           picks_[i + count].record == first + count) {
+      ++count;
+    }
+    if (chunk.layout != layout_) decoder_->UseLayout(layout_ = chunk.layout);
+    size_t decoded = 0;
+    const absl::Status status =
+        decoder_->DecodeRun(std::span(chunk.records).subspan(first, count), columns, &decoded);
+    for (size_t row = 0; row < decoded; ++row) rows_.push_back(picks_[i++]);
+    if (!status.ok()) MUSTER_RETURN_IF_ERROR(CountBad(status, picks_[i++]));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status BatchReaderImpl::CountBad(const absl::Status& why, const Pick& pick) {
   if (++bad_records_ + source_->bad_records() > spec_.max_bad_records) {
     return TooManyBad(Annotate(why, pick.chunk->Where(pick.record)), spec_.max_bad_records);
   }
   if (spec_.take_bad_record) {
+    const bool is_text = pick.chunk->place != RecordPlace::kRow;
     spec_.take_bad_record({.number = pick.chunk->Number(pick.record),
                            .where = pick.chunk->Where(pick.record),
-                           .bytes = std::string(pick.chunk->records[pick.record]),
+                           .bytes = std::string(is_text ? pick.chunk->records[pick.record] : ""),
                            .why = why});
   }
   return absl::OkStatus();

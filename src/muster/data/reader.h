@@ -27,8 +27,9 @@ struct ReaderSpec {
   // How many of the next chunks are read, each on a separate thread, while the current ones are
   // used (data/read_ahead.h). 0: each chunk is read when it is needed. Batches and positions do not
   // depend on it. Memory: open_chunks (1 without shuffle) + chunks_ahead chunks of about 1 MiB.
-  int chunks_ahead = 2;
+  int chunks_ahead = 8;
   int64_t epochs = 1;           // <= 0: indefinitely
+  int64_t first_epoch = 0;      // without a position; the epochs before it count as done
   bool drop_remainder = false;  // drops each epoch's last, smaller batch
   // How many rows that do not fit the schema may be left out per epoch, including the source's bad
   // records.
@@ -80,6 +81,8 @@ class BatchReader {
   virtual std::string Origin(int row) const = 0;
   // The row's number in the data, counted from 0; rows that were left out count too.
   virtual uint64_t Number(int row) const = 0;
+  // Of the records of a partition: which one row `row` of the last batch is.
+  virtual MessageId Message(int /*row*/) const { return {}; }
   // For a row in which a later step finds an error `why` (such as an unknown label): removes it
   // from *columns, which is the last batch, and counts it as bad. If max_bad_records is used up,
   // returns `why` preceded by the row's origin instead.

@@ -121,6 +121,17 @@ TEST(BatchReaderTest, EachShuffledEpochIsAnotherPermutation) {
   EXPECT_NE(ReadAll(source, spec), batches);
 }
 
+TEST(BatchReaderTest, TheFirstEpochCanBeALaterOne) {
+  const auto source = std::make_shared<NumberSource>(std::vector{50, 1, 0, 80, 33, 2, 64});
+  ReaderSpec spec = {.batch_size = 16, .shuffle = true, .seed = 5, .open_chunks = 3, .epochs = 3};
+  const auto batches = ReadAll(source, spec);
+  spec.first_epoch = 2;
+  const auto last = ReadAll(source, spec);
+  EXPECT_EQ(last.front().epoch, 2);
+  EXPECT_EQ(last, std::vector<Batch>(batches.end() - std::ssize(last), batches.end()));
+  EXPECT_EQ(Ids(last, 2), Ids(batches, 2));
+}
+
 // If all chunks are open, a record stands at any place with the same probability.
 TEST(BatchReaderTest, AShuffleOfOpenChunksIsUniform) {
   const auto source = std::make_shared<NumberSource>(std::vector{5, 1, 6});

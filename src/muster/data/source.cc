@@ -49,6 +49,8 @@ std::string Chunk::Where(size_t record) const {
       return StrCat(file, ":", offsets[record]);
     case RecordPlace::kOffset:
       return StrCat(file, ": offset ", offsets[record]);
+    case RecordPlace::kRow:
+      return StrCat(file, ": row ", offsets[record]);
   }
   return file;
 }

@@ -1,7 +1,8 @@
 // RecordSource: the records of a set of files, or of the partitions of a log, as an ordered table
 // of chunks that can be read in any order. Implementations: TFRecord files (tfrecord_source.cc),
-// text files (text_source.cc: CSV, JSON lines) and, in tests, an in-memory log (memory_log.h). All
-// pass the conformance suite data/source_conformance.h.
+// text files (text_source.cc: CSV, JSON lines), Parquet files (parquet/), partitions of Kafka
+// (kafka/) and, in tests, an in-memory log (memory_log.h). All pass the conformance suite
+// data/source_conformance.h.
 //
 // A chunk is the unit that is read and held at once: about kChunkBytes of whole records. If a file
 // cannot be cut at arbitrary places (TFRecord, quoted CSV), the cuts come from its index
@@ -13,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,7 +50,7 @@ struct Shard {
 struct BadRecord {
   uint64_t number = 0;  // its number in the data, counted from 0
   std::string where;    // as Chunk::Where
-  std::string bytes;    // as in the file; "" for a row of a stream of batches
+  std::string bytes;    // as in the file; "" for a row of a stream of batches or of columns
   absl::Status why;
 };
 // Returns the error `why` of a record. If `allowed` is not 0, appends that no more than `allowed`
@@ -76,8 +78,14 @@ struct SourceSpec {
   SourceSchemes schemes = {};  // patterns with other schemes or none are files
 };
 
+// A record of a partition.
+struct MessageId {
+  uint64_t offset = 0;
+  std::optional<std::string> key = {};
+};
+
 // What Chunk::offsets counts.
-enum class RecordPlace : uint8_t { kByte, kLine, kOffset };
+enum class RecordPlace : uint8_t { kByte, kLine, kOffset, kRow };
 
 // The records of one chunk or of a piece of it, in the order of the file or partition. Immutable,
 // and shared by the batches that point into it.
@@ -85,10 +93,16 @@ struct Chunk {
   std::string file;  // or the name of the partition
   RecordPlace place = RecordPlace::kByte;
   std::vector<std::string_view> records;  // into `bytes`
-  // For messages: each record's byte in the (uncompressed) file, its line in a text file, or its
-  // offset in a partition. They ascend, but not always by one.
+  // For messages: each record's byte in the (uncompressed) file, its line in a text file, its
+  // offset in a partition, or its row, counted from 1, in a file of columns. They ascend, but not
+  // always by one.
   std::vector<uint64_t> offsets;
   std::string bytes;
+  // Of a partition: each record's key, into `bytes`; std::nullopt: it has none. Empty: no record
+  // has one.
+  std::vector<std::optional<std::string_view>> keys = {};
+  // What records of a file of columns refer to; their bytes mean something to its decoder only.
+  std::vector<std::shared_ptr<const void>> memory = {};
   int layout = 0;                // layout of the records (RowDecoder::UseLayout)
   uint64_t first_number = 0;     // the first record's number in the data, if none were left out
   std::vector<size_t> left_out;  // per bad record: the index of the next of `records`; ascending
@@ -98,7 +112,7 @@ struct Chunk {
   // the numbers ascend in the order of the data. If chunks have fewer records than announced, some
   // numbers belong to no record.
   uint64_t Number(size_t record) const;
-  // Returns "FILE: record at byte N", "FILE:LINE" or "TOPIC/3: offset N".
+  // Returns "FILE: record at byte N", "FILE:LINE", "TOPIC/3: offset N" or "FILE: row N".
   std::string Where(size_t record) const;
 };
 
@@ -142,6 +156,9 @@ class RecordSource {
   // was read. If there are more than were allowed, returns DATA_LOSS for the first one that was too
   // many.
   virtual absl::Status CountBad(size_t chunk, const Chunk& piece) const = 0;
+  // Of records in partitions: their type and, of rows of CSV, the names of the cells, if they have
+  // any.
+  virtual formats::DataFormat format() const { return {}; }
   // Returns a decoder of this source's records into `schema`.
   virtual absl::StatusOr<std::unique_ptr<formats::RowDecoder>> NewDecoder(
       const formats::Schema& schema) const = 0;
@@ -155,11 +172,11 @@ class RecordSource {
 // Returns a stream of one piece, which `source` reads at once. `source` must outlive it.
 std::unique_ptr<ChunkStream> NewOnePieceStream(const RecordSource& source, size_t chunk);
 
-// Opens the data that the patterns name: of the kind that spec.schemes has for their scheme, else
-// files. Settings that spec.format lacks are found from a file's content (data/file_rules.h). All
-// files must have one format, and CSV files the same columns, in any order. NOT_FOUND for a pattern
-// without data; INVALID_ARGUMENT if there are no records, unless spec.may_be_empty. `files` must
-// outlive the source.
+// Opens the data that the patterns name, of the kind that ChooseSourceSet finds. Settings that
+// spec.format lacks are found from a file's content (data/file_rules.h). All files must have one
+// format, and CSV files the same columns, in any order. NOT_FOUND for a pattern without data;
+// INVALID_ARGUMENT if there are no records, unless spec.may_be_empty. `files` must outlive the
+// source.
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(io::FileSystem& files,
                                                          const SourceSpec& spec,
                                                          uint64_t max_bad_records = 0);

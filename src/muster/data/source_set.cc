@@ -1,5 +1,7 @@
 #include "muster/data/source_set.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "muster/data/chunk_table.h"
@@ -8,10 +10,57 @@
 namespace muster::data {
 namespace {
 
-// Returns the set for a pattern's scheme; null if the pattern names files.
-std::shared_ptr<const SourceSet> FindSet(const SourceSchemes& schemes, std::string_view pattern) {
+constexpr std::string_view kParquetEnding = ".parquet";
+constexpr std::string_view kParquetMagic = "PAR1";
+constexpr std::array<std::string_view, 6> kOtherEndings = {".tfrecord", ".csv",  ".tsv",
+                                                           ".txt",      ".json", ".jsonl"};
+constexpr int kMaxNesting = 32;
+
+bool HasParquetMagic(io::FileSystem& files, const std::string& path, uint64_t size) {
+  std::string begin(kParquetMagic.size(), '\0'), end = begin;
+  if (size < begin.size() + end.size()) return false;
+  const auto file = files.OpenForRead(path);
+  return file.ok() && (*file)->Read(0, begin.size(), begin.data()).ok() &&
+         (*file)->Read(size - end.size(), end.size(), end.data()).ok() && begin == kParquetMagic &&
+         end == kParquetMagic;
+}
+
+// Whether the first file of a path, which may be a folder, is one of Parquet.
+bool BeginsWithParquet(io::FileSystem& files, const std::string& path, const io::FileInfo& info,
+                       int depth) {
+  if (!info.is_folder) {
+    if (path.ends_with(kParquetEnding)) return true;
+    const bool has_ending = io::Basename(path).find('.') != std::string::npos;
+    return !has_ending && HasParquetMagic(files, path, info.size);
+  }
+  const auto entries = files.ListEntries(path);
+  if (!entries.ok() || depth > kMaxNesting) return false;
+  for (const io::FolderEntry& entry : *entries) {
+    if (entry.name.starts_with('_') || entry.name.starts_with('.')) continue;
+    return BeginsWithParquet(files, io::JoinPath(path, entry.name), entry.info, depth + 1);
+  }
+  return false;
+}
+
+bool NamesParquet(io::FileSystem& files, const std::string& pattern) {
+  if (pattern.ends_with(kParquetEnding)) return true;
+  if (std::any_of(kOtherEndings.begin(), kOtherEndings.end(),
+                  [&](std::string_view ending) { return pattern.ends_with(ending); })) {
+    return false;
+  }
+  const auto paths = io::Glob(files, pattern);
+  if (!paths.ok() || paths->empty()) return false;
+  const auto info = files.Stat(paths->front());
+  return info.ok() && BeginsWithParquet(files, paths->front(), *info, 0);
+}
+
+// Returns the set for a pattern; null if it names files of records.
+std::shared_ptr<const SourceSet> FindSet(io::FileSystem& files, const SourceSchemes& schemes,
+                                         const std::string& pattern) {
   const auto found = schemes.find(io::PathScheme(pattern));
-  return found == schemes.end() ? nullptr : found->second;
+  if (found != schemes.end()) return found->second;
+  const auto parquet = schemes.find(kParquetKind);
+  return parquet != schemes.end() && NamesParquet(files, pattern) ? parquet->second : nullptr;
 }
 
 }  // namespace
@@ -20,7 +69,7 @@ absl::StatusOr<std::shared_ptr<const SourceSet>> ChooseSourceSet(
     io::FileSystem& files, const SourceSchemes& schemes, const std::vector<std::string>& patterns) {
   std::shared_ptr<const SourceSet> chosen;
   for (size_t i = 0; i < patterns.size(); ++i) {
-    std::shared_ptr<const SourceSet> set = FindSet(schemes, patterns[i]);
+    std::shared_ptr<const SourceSet> set = FindSet(files, schemes, patterns[i]);
     if (i > 0 && set != chosen) {
       return absl::InvalidArgumentError(StrCat("data of two kinds cannot be mixed: ", patterns[0],
                                                " and ", patterns[i], "; give one kind"));

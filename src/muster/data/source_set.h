@@ -3,14 +3,17 @@
 // agreement of a job), uses the listing and does not know what kind of data it is.
 //
 // The scheme of a pattern determines the set that serves it: SourceSpec::schemes is the table, and
-// a pattern whose scheme is not in it names files. A new kind of data implements SourceSet and
-// RecordSource, and passes data/source_conformance.h.
+// a pattern whose scheme is not in it names files. Files of columns have no scheme: they are found
+// by their names and contents, and the table has their set as kParquetKind. A new kind of data
+// implements SourceSet and RecordSource, and passes data/source_conformance.h.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/status.h"
@@ -40,6 +43,14 @@ struct SourceItem {
   friend bool operator==(const SourceItem&, const SourceItem&) = default;
 };
 
+// What data says itself of a column.
+struct KnownColumn {
+  std::string name = {};
+  // How its values can be read; none: in no way.
+  std::optional<formats::ValueType> type = {};
+  bool is_date = false;  // kString: dates or times, which an int with Field::date reads too
+};
+
 // Thread-safe.
 class SourceSet {
  public:
@@ -55,6 +66,12 @@ class SourceSet {
   // Returns the number of the item's records, or an upper bound if the number is not known.
   virtual absl::StatusOr<uint64_t> CountRecords(const SourceItem& item,
                                                 const formats::DataFormat& format) const = 0;
+  // Returns the columns of the first item; none if the data does not say itself which it has, so
+  // that they must be found in its records.
+  virtual absl::StatusOr<std::vector<KnownColumn>> DescribeColumns(
+      const std::vector<std::string>& /*patterns*/) const {
+    return std::vector<KnownColumn>();
+  }
   // Like data::OpenShards.
   virtual absl::StatusOr<std::vector<std::unique_ptr<RecordSource>>> OpenShards(
       const SourceSpec& spec, std::span<const Shard> shards, uint64_t max_bad_records) const = 0;
@@ -63,6 +80,11 @@ class SourceSet {
 // Returns the set of files that io::Glob finds, in the formats that data/source.h names. `files`
 // must outlive the set and everything that it opens.
 std::unique_ptr<SourceSet> NewFileSet(io::FileSystem& files);
+
+// The name in SourceSchemes of the set of Parquet files. It serves patterns that end in .parquet,
+// and those whose first file, in a folder perhaps, has such a name, or no ending and the bytes PAR1
+// at its beginning and end.
+inline constexpr std::string_view kParquetKind = "parquet";
 
 // Returns the set that serves `patterns`. INVALID_ARGUMENT if they belong to different sets.
 absl::StatusOr<std::shared_ptr<const SourceSet>> ChooseSourceSet(

@@ -97,6 +97,12 @@ struct ColumnSpec {
   friend bool operator==(const ColumnSpec&, const ColumnSpec&) = default;
 };
 
+// What a numeric column subtracts from whole numbers before they become float32, so that dates and
+// long numbers keep their last digits: the mean, if nothing comes before it (clip, log1p) and it is
+// a whole number, or one so large that float32 has no fractions there; else 0. Up to float32's
+// largest exact whole number, 2^24, this gives the bits of TensorFlow's columns.
+int64_t GetWholeMean(const ColumnSpec& column);
+
 // The label as data. With an empty `input` rows have no label.
 struct LabelSpec {
   enum class Form {

@@ -14,6 +14,7 @@ using formats::ValueType;
 
 constexpr size_t kShownValues = 3;
 constexpr double kWorthAWarning = 0.99;
+constexpr double kManyUnknown = 0.5;
 
 std::string ExpectedIds(const ColumnSpec& column) {
   switch (column.kind) {
@@ -112,6 +113,22 @@ std::vector<std::string> CoverageWatch::ConsumeWarnings(bool ended) {
         "column '%s' finds no id in %.4g %% of the first %d rows: values seen are %s, %s",
         column.name, 100 * share, coverage_.rows(),
         column.values.empty() ? "none" : absl::StrJoin(column.values, ", "), column.expects));
+  }
+  return warnings;
+}
+
+std::vector<std::string> WarnOfUnknownWords(const FeatureSpec& spec,
+                                            const std::vector<WordCount>& counts) {
+  std::vector<std::string> warnings;
+  for (const WordCount& count : counts) {
+    const ColumnSpec* const column = spec.Find(count.column);
+    if (count.values == 0 || column == nullptr) continue;
+    const double share = static_cast<double>(count.unknown) / static_cast<double>(count.values);
+    if (share <= kManyUnknown) continue;
+    warnings.push_back(absl::StrFormat(
+        "column '%s' does not know %.4g %% of its values, such as %s: %s; write the values as in "
+        "the training, or train again with these words",
+        count.column, 100 * share, count.example, ExpectedIds(*column)));
   }
   return warnings;
 }

@@ -1,3 +1,5 @@
+// What columns make of values that have no id.
+//
 // IdCoverage: counts the rows in which a categorical column finds no regular id, such as rows of
 // 'female' with a vocabulary of 'Female'. Training warns about such columns (CoverageWatch),
 // `muster records stats` counts the rows.
@@ -52,6 +54,18 @@ class IdCoverage {
   std::vector<Column> columns_;
   uint64_t rows_ = 0;
 };
+
+// The values of a vocabulary column that are there, and those of them that are none of its words.
+struct WordCount {
+  std::string column = {};
+  uint64_t values = 0;
+  uint64_t unknown = 0;
+  std::string example = {};  // the first of them, as shown
+};
+
+// Returns a warning for each column of `spec` of whose values more than half are unknown words.
+std::vector<std::string> WarnOfUnknownWords(const FeatureSpec& spec,
+                                            const std::vector<WordCount>& counts);
 
 // Watches the first rows of a training run. One owner thread.
 class CoverageWatch {

@@ -36,7 +36,8 @@ class Normalizer {
   float low_;
   float high_;
   bool log1p_;
-  float mean_;
+  int64_t whole_mean_ = 0;
+  float mean_ = 0;  // what is left of it
   float stddev_;
 };
 

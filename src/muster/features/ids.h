@@ -8,12 +8,17 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "muster/base/status.h"
 #include "muster/features/batch.h"
 #include "muster/features/column.h"
+#include "muster/features/coverage.h"
 #include "muster/formats/columns.h"
 
 namespace muster::features {
+
+class IdLookup;
 
 // The working memory of one Apply(), reused from batch to batch.
 struct Scratch {
@@ -27,6 +32,8 @@ struct Scratch {
   std::vector<uint64_t> chains;
   std::vector<uint64_t> longer_chains;
   std::vector<int64_t> values;
+  // Lookups count in it, also where the rest is only read.
+  mutable absl::flat_hash_map<const IdLookup*, WordCount> words;
 };
 
 // A value that a TensorFlow SparseTensor does not contain: '' or -1 in a scalar field.

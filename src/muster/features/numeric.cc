@@ -46,6 +46,8 @@ class NumericTransform final : public DenseTransform {
 
 constexpr const char* kImputes[] = {"none", "value", "mean", "median"};
 constexpr double kLargest = 1e30;
+constexpr double kFloatWhole = 1 << 24;  // a float32 has each whole number up to this one
+constexpr double kInt64Whole = 4e18;
 
 void ParseImpute(const formats::YamlReader& node, ColumnSpec* column) {
   column->missing_flag = node.Bool("missing_flag", false);
@@ -152,22 +154,38 @@ class NumericColumn final : public ColumnType {
 
 }  // namespace
 
+int64_t GetWholeMean(const ColumnSpec& column) {
+  const double whole = std::nearbyint(column.mean);
+  const bool is_first = !std::isfinite(column.clip_low) && !column.log1p;
+  const bool is_exact = whole == column.mean;
+  if (!is_first || (!is_exact && std::abs(whole) < kFloatWhole) || std::abs(whole) > kInt64Whole) {
+    return 0;
+  }
+  return static_cast<int64_t>(whole);
+}
+
 Normalizer::Normalizer(const formats::Schema& schema, const ColumnSpec& column)
     : field_(schema.Find(column.input)),
       type_(schema.fields[field_].type),
       low_(column.clip_low),
       high_(column.clip_high),
       log1p_(column.log1p),
-      mean_(static_cast<float>(column.mean)),
-      stddev_(static_cast<float>(column.stddev)) {}
+      stddev_(static_cast<float>(column.stddev)) {
+  if (type_ == formats::ValueType::kInt) whole_mean_ = GetWholeMean(column);
+  mean_ = static_cast<float>(column.mean - static_cast<double>(whole_mean_));
+}
 
 absl::Status Normalizer::Apply(const formats::Columns& rows, std::vector<float>* values,
                                int* bad_row) const {
   const formats::Column& input = rows.column(field_);
   values->resize(NumValues(input, type_));
   if (type_ == formats::ValueType::kInt) {
+    // The difference may wrap, as TensorFlow's does.
     std::transform(input.ints.begin(), input.ints.end(), values->begin(),
-                   [](int64_t value) { return static_cast<float>(value); });
+                   [mean = static_cast<uint64_t>(whole_mean_)](int64_t value) {
+                     const uint64_t difference = static_cast<uint64_t>(value) - mean;
+                     return static_cast<float>(static_cast<int64_t>(difference));
+                   });
   } else {
     std::copy(input.floats.begin(), input.floats.end(), values->begin());
   }

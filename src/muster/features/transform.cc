@@ -1,5 +1,6 @@
 #include "muster/features/transform.h"
 
+#include <map>
 #include <mutex>
 
 #include "muster/base/nearest.h"
@@ -26,6 +27,22 @@ class ScratchPool {
   void Return(std::unique_ptr<Scratch> scratch) {
     const std::lock_guard lock(mutex_);
     free_.push_back(std::move(scratch));
+  }
+
+  // The counts of all that were returned, by column.
+  std::map<std::string, WordCount> SumWords() {
+    const std::lock_guard lock(mutex_);
+    std::map<std::string, WordCount> sums;
+    for (const auto& scratch : free_) {
+      for (const auto& [lookup, count] : scratch->words) {
+        WordCount& sum = sums[count.column];
+        sum.column = count.column;
+        sum.values += count.values;
+        sum.unknown += count.unknown;
+        if (sum.example.empty()) sum.example = count.example;
+      }
+    }
+    return sums;
   }
 
  private:
@@ -115,6 +132,12 @@ class TransformOfSpec final : public FeatureTransform {
     scratch_.Return(std::move(scratch));
     if (bad_row != nullptr) *bad_row = row;
     return status;
+  }
+
+  std::vector<WordCount> CountWords() const override {
+    std::vector<WordCount> counts;
+    for (auto& [name, count] : scratch_.SumWords()) counts.push_back(std::move(count));
+    return counts;
   }
 
  private:

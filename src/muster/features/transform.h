@@ -10,6 +10,7 @@
 #include "muster/base/status.h"
 #include "muster/features/batch.h"
 #include "muster/features/column.h"
+#include "muster/features/coverage.h"
 #include "muster/formats/columns.h"
 
 namespace muster::features {
@@ -19,6 +20,8 @@ namespace muster::features {
 struct FeatureRequest {
   std::vector<std::string> dense;
   std::vector<std::string> categorical;
+
+  friend bool operator==(const FeatureRequest&, const FeatureRequest&) = default;
 };
 
 // Several threads may call Apply at once, each with its own batch.
@@ -38,6 +41,9 @@ class FeatureTransform {
   // have been seen.
   virtual absl::Status Apply(const formats::Columns& rows, bool with_labels, FeatureBatch* batch,
                              int* bad_row) const = 0;
+  // Returns what Apply has found in each vocabulary column so far, by the columns' names. A column
+  // that is computed in several ways is counted as often. No call of Apply may run.
+  virtual std::vector<WordCount> CountWords() const { return {}; }
 };
 
 }  // namespace muster::features

@@ -94,6 +94,28 @@ TEST_F(TransformTest, ClipsBeforeItTakesLogarithms) {
   EXPECT_THAT(batch_.dense[0].values, ElementsAre(0, std::log1p(3.0F), std::log1p(7.0F)));
 }
 
+// float32 counts seconds since 1970 in steps of 128.
+TEST_F(TransformTest, LongNumbersKeepTheirLastDigits) {
+  ColumnSpec& column = Named("int_number");
+  column.mean = 1'709'287'350;
+  column.stddev = 2;
+  const std::vector<Row> rows = {{.i = 1'709'287'351}, {.i = 1'709'287'347}, {.i = 0}};
+  ASSERT_TRUE(Apply({{"int_number"}, {}}, rows).ok());
+  EXPECT_THAT(batch_.dense[0].values, ElementsAre(0.5F, -1.5F, -1'709'287'350.0F / 2));
+  column.mean = 1'709'287'350.5;  // what is left of the mean is subtracted as a float
+  ASSERT_TRUE(Apply({{"int_number"}, {}}, rows).ok());
+  EXPECT_THAT(batch_.dense[0].values, testing::Contains(0.25F));
+  // What comes before the mean sees floats, and a small mean is subtracted as TensorFlow does it.
+  column.clip_low = 0;
+  column.clip_high = 2e9F;
+  EXPECT_EQ(GetWholeMean(column), 0);
+  ColumnSpec other;
+  for (const double mean : {2.5, 1e300}) {
+    other.mean = mean;
+    EXPECT_EQ(GetWholeMean(other), 0) << mean;
+  }
+}
+
 TEST_F(TransformTest, AFlagMarksMissingValues) {
   spec_.schema.fields[2].has_default = spec_.schema.fields[2].mark_missing = true;
   spec_.schema.fields[2].default_value = 6.0F;

@@ -64,6 +64,30 @@ struct UnknownWords {
   Remainder buckets;
 };
 
+// Counts the values of one Lookup() in its Scratch.
+class CountedWords {
+ public:
+  void AddMissing() { ++missing_; }
+  void AddUnknown(size_t value) {
+    if (unknown_++ == 0) first_ = value;
+  }
+
+  // `show` prints a value by its number.
+  template <typename Show>
+  void Store(const IdLookup* lookup, const std::string& column, int values, const Scratch& scratch,
+             const Show& show) const {
+    WordCount& count = scratch.words[lookup];
+    if (count.column.empty()) count.column = column;
+    if (count.unknown == 0 && unknown_ > 0) count.example = show(first_);
+    count.values += static_cast<uint64_t>(values) - missing_;
+    count.unknown += unknown_;
+  }
+
+ private:
+  uint64_t missing_ = 0, unknown_ = 0;
+  size_t first_ = 0;
+};
+
 // The first and the last bytes of a word; together with the word's size they determine a short
 // word.
 struct WordEnds {
@@ -105,6 +129,7 @@ class StringVocabulary final : public IdLookup {
  public:
   StringVocabulary(const formats::Schema& schema, const ColumnSpec& column)
       : IdLookup(schema, schema.Find(column.input)),
+        name_(column.name),
         words_(column.words),
         table_(column.words.size()),
         unknown_(column) {
@@ -120,19 +145,23 @@ class StringVocabulary final : public IdLookup {
   absl::Status Lookup(const formats::Columns& rows, const Scratch& scratch, size_t first, int count,
                       int64_t* ids, size_t*) const override {
     const std::string_view* const values = rows.column(field()).strings.data() + first;
+    CountedWords counted;
     for (int i = 0; i < count; ++i) {
       if (values[i].empty() && !list()) {
         ids[i] = kMissing;
+        counted.AddMissing();
         continue;
       }
       const int32_t id = Find(values[i]);
       if (id >= 0) {
         ids[i] = id;
       } else {
+        counted.AddUnknown(static_cast<size_t>(i));
         ids[i] = unknown_.has_buckets ? unknown_.Id(scratch.fingerprints[field()][first + i])
                                       : unknown_.default_id;
       }
     }
+    counted.Store(this, name_, count, scratch, [&](size_t i) { return Shown(values[i]); });
     return absl::OkStatus();
   }
 
@@ -153,6 +182,7 @@ class StringVocabulary final : public IdLookup {
     return table_.Find(ends.Hash(value.size()), is_value).id;
   }
 
+  const std::string name_;
   std::vector<std::string> words_;
   WordTable<Slot> table_;
   UnknownWords unknown_;
@@ -161,7 +191,10 @@ class StringVocabulary final : public IdLookup {
 class IntVocabulary final : public IdLookup {
  public:
   IntVocabulary(const formats::Schema& schema, const ColumnSpec& column)
-      : IdLookup(schema, schema.Find(column.input)), table_(column.words.size()), unknown_(column) {
+      : IdLookup(schema, schema.Find(column.input)),
+        name_(column.name),
+        table_(column.words.size()),
+        unknown_(column) {
     for (size_t i = 0; i < column.words.size(); ++i) {
       const int64_t word = *ParseIntWord(column.words[i]);
       table_.Insert(Mixed(word), {word, static_cast<int32_t>(i)});
@@ -173,10 +206,12 @@ class IntVocabulary final : public IdLookup {
   absl::Status Lookup(const formats::Columns& rows, const Scratch& scratch, size_t first, int count,
                       int64_t* ids, size_t*) const override {
     const int64_t* const values = rows.column(field()).ints.data() + first;
+    CountedWords counted;
     for (int i = 0; i < count; ++i) {
       const int64_t value = values[i];
       if (value == -1 && !list()) {
         ids[i] = kMissing;
+        counted.AddMissing();
         continue;
       }
       const int32_t id =
@@ -184,10 +219,12 @@ class IntVocabulary final : public IdLookup {
       if (id >= 0) {
         ids[i] = id;
       } else {
+        counted.AddUnknown(static_cast<size_t>(i));
         ids[i] = unknown_.has_buckets ? unknown_.Id(scratch.fingerprints[field()][first + i])
                                       : unknown_.default_id;
       }
     }
+    counted.Store(this, name_, count, scratch, [&](size_t i) { return StrCat(values[i]); });
     return absl::OkStatus();
   }
 
@@ -198,6 +235,7 @@ class IntVocabulary final : public IdLookup {
   };
   static uint64_t Mixed(int64_t value) { return FingerprintCat64(0, static_cast<uint64_t>(value)); }
 
+  const std::string name_;
   WordTable<Slot> table_;
   UnknownWords unknown_;
 };

@@ -6,6 +6,7 @@
 #include "muster/base/random.h"
 #include "muster/features/fingerprint.h"
 #include "muster/features/ids.h"
+#include "muster/features/transform.h"
 
 namespace muster::features {
 namespace {
@@ -43,6 +44,44 @@ ColumnSpec Words(std::vector<std::string> words) {
   column.input = "word";
   column.words = std::move(words);
   return column;
+}
+
+TEST(VocabularyTest, ValuesThatAreNoWordsAreCountedWithoutMissingOnes) {
+  for (const int64_t buckets : {0, 3}) {
+    FeatureSpec spec;
+    spec.schema = OneString();
+    spec.columns = {Words({"Rome", "Oslo"})};
+    spec.columns[0].name = "city";
+    spec.columns[0].oov_buckets = buckets;
+    const auto transform = FeatureTransform::Create(spec, {.dense = {}, .categorical = {"city"}});
+    ASSERT_TRUE(transform.ok()) << transform.status();
+    EXPECT_TRUE((*transform)->CountWords().empty());
+    formats::Columns rows(spec.schema);
+    const std::vector<std::string> values = {"Rome", "", "Par\nis", "Bern", "", "Oslo", "Bern"};
+    for (const std::string& value : values) {
+      rows.mutable_column(0).strings.push_back(value);
+      rows.AddRow();
+    }
+    formats::Columns one(spec.schema);
+    one.mutable_column(0).strings.emplace_back("Rome");
+    one.AddRow();
+    FeatureBatch batch;
+    int bad_row = 0;
+    ASSERT_TRUE((*transform)->Apply(rows, false, &batch, &bad_row).ok());
+    const std::vector<WordCount> counts = (*transform)->CountWords();
+    ASSERT_EQ(counts.size(), 1u);
+    EXPECT_EQ(counts[0].values, 5u);
+    EXPECT_EQ(counts[0].unknown, 3u);
+    EXPECT_EQ(counts[0].example, "'Par\\nis'");
+    EXPECT_EQ(
+        WarnOfUnknownWords(spec, counts),
+        std::vector<std::string>{
+            "column 'city' does not know 60 % of its values, such as 'Par\\nis': its words are "
+            "'Rome', 'Oslo' (compared byte by byte); write the values as in the training, "
+            "or train again with these words"});
+    ASSERT_TRUE((*transform)->Apply(one, false, &batch, &bad_row).ok());
+    EXPECT_TRUE(WarnOfUnknownWords(spec, (*transform)->CountWords()).empty()) << "half is not more";
+  }
 }
 
 TEST(VocabularyTest, WordsThatDifferInOneByteAreDifferent) {

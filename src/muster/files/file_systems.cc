@@ -1,9 +1,12 @@
 #include "muster/files/file_systems.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "absl/strings/str_join.h"
 
+#include "muster/files/hdfs/hadoop_environment.h"
+#include "muster/files/hdfs/hdfs_file_system.h"
 #include "muster/io/local_file_system.h"
 #include "muster/io/path_scheme.h"
 
@@ -16,10 +19,33 @@ absl::StatusOr<std::unique_ptr<FileSystem>> OpenLocal(const std::string& /*autho
   return io::NewLocalFileSystem();
 }
 
+// A wait of minutes must not look like a program that hangs.
+void TellUser(const std::string& text) { std::fprintf(stderr, "muster: %s\n", text.c_str()); }
+
+Scheme HdfsScheme(const std::shared_ptr<HadoopEnvironment>& hadoop, const std::string& name,
+                  std::string form) {
+  return {.name = name,
+          .form = std::move(form),
+          .open = [hadoop, name](
+                      const std::string& authority) -> absl::StatusOr<std::unique_ptr<FileSystem>> {
+            MUSTER_ASSIGN_OR_RETURN(NameNodes nodes, hadoop->Resolve(name, authority));
+            MUSTER_ASSIGN_OR_RETURN(auto calls, hadoop->Open(std::move(nodes)));
+            return NewHdfsFileSystem(std::move(calls));
+          },
+          .canonical = [hadoop, name](const std::string& authority) -> absl::StatusOr<std::string> {
+            MUSTER_ASSIGN_OR_RETURN(const NameNodes nodes, hadoop->Resolve(name, authority));
+            return nodes.authority;
+          }};
+}
+
 // The table of all file systems of the program.
 std::vector<Scheme> KnownSchemes() {
+  const auto hadoop = OpenHadoopEnvironment();
   return {
       {.name = "", .form = "paths of this machine, plain or as file:///PATH", .open = OpenLocal},
+      HdfsScheme(hadoop, "hdfs", "hdfs://NAMENODE:8020/PATH"),
+      HdfsScheme(hadoop, "webhdfs", "webhdfs://NAMENODE:9870/PATH"),
+      HdfsScheme(hadoop, "swebhdfs", "swebhdfs://NAMENODE:9871/PATH"),
   };
 }
 
@@ -90,16 +116,30 @@ absl::StatusOr<std::unique_ptr<io::WritableFile>> FileSystems::OpenForAppend(
   return files->OpenForAppend(path);
 }
 
-absl::StatusOr<io::FileInfo> FileSystems::Stat(const std::string& path) {
-  MUSTER_ASSIGN_OR_RETURN(FileSystem* const files, Find(path));
-  MUSTER_ASSIGN_OR_RETURN(io::FileInfo info, files->Stat(path));
-  // Two file systems may use the same numbers as identities, so the scheme is put in front.
+// Two file systems may use the same numbers as identities, so the scheme is put in front.
+absl::StatusOr<io::FileInfo> FileSystems::Distinct(const std::string& path,
+                                                   io::FileInfo info) const {
   MUSTER_ASSIGN_OR_RETURN(const auto key, GetKey(path));
   const auto& [scheme, authority] = key;
   if (!info.identity.empty() && !scheme.empty()) {
     info.identity = StrCat(scheme, "://", authority, " ", info.identity);
   }
   return info;
+}
+
+absl::StatusOr<io::FileInfo> FileSystems::Stat(const std::string& path) {
+  MUSTER_ASSIGN_OR_RETURN(FileSystem* const files, Find(path));
+  MUSTER_ASSIGN_OR_RETURN(io::FileInfo info, files->Stat(path));
+  return Distinct(path, std::move(info));
+}
+
+absl::StatusOr<std::vector<io::FolderEntry>> FileSystems::ListEntries(const std::string& folder) {
+  MUSTER_ASSIGN_OR_RETURN(FileSystem* const files, Find(folder));
+  MUSTER_ASSIGN_OR_RETURN(auto entries, files->ListEntries(folder));
+  for (io::FolderEntry& entry : entries) {
+    MUSTER_ASSIGN_OR_RETURN(entry.info, Distinct(folder, std::move(entry.info)));
+  }
+  return entries;
 }
 
 absl::StatusOr<std::vector<std::string>> FileSystems::List(const std::string& folder) {
@@ -135,6 +175,10 @@ absl::Status FileSystems::RemoveAll(const std::string& folder) {
 absl::Status FileSystems::SyncFolder(const std::string& folder) {
   MUSTER_ASSIGN_OR_RETURN(FileSystem* const files, Find(folder));
   return files->SyncFolder(folder);
+}
+
+std::shared_ptr<HadoopEnvironment> OpenHadoopEnvironment() {
+  return std::make_shared<HadoopEnvironment>(io::NewLocalFileSystem(), TellUser);
 }
 
 std::unique_ptr<FileSystem> OpenFileSystems() {

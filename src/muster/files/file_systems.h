@@ -18,6 +18,8 @@
 
 namespace muster::files {
 
+class HadoopEnvironment;  // files/hdfs/hadoop_environment.h
+
 // The file system of the paths "NAME://AUTHORITY/...".
 struct Scheme {
   std::string name;  // "hdfs"; "": paths of this machine, plain or as file:///PATH
@@ -48,6 +50,7 @@ class FileSystems : public io::FileSystem {
   absl::StatusOr<std::unique_ptr<io::WritableFile>> OpenForAppend(const std::string& path) override;
   absl::StatusOr<io::FileInfo> Stat(const std::string& path) override;
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
+  absl::StatusOr<std::vector<io::FolderEntry>> ListEntries(const std::string& folder) override;
   absl::Status MakeFolders(const std::string& folder) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status Remove(const std::string& path) override;
@@ -59,12 +62,17 @@ class FileSystems : public io::FileSystem {
 
   absl::StatusOr<Key> GetKey(const std::string& path) const;
   const Scheme* GetScheme(std::string_view name) const;
+  absl::StatusOr<io::FileInfo> Distinct(const std::string& path, io::FileInfo info) const;
   absl::Status Unknown(const std::string& path, std::string_view scheme) const;
 
   const std::vector<Scheme> schemes_;
   std::mutex mutex_;
   std::map<Key, std::unique_ptr<io::FileSystem>> open_;
 };
+
+// What this process's environment says about HDFS, for calls that are about no file. A wait is told
+// on standard error.
+std::shared_ptr<HadoopEnvironment> OpenHadoopEnvironment();
 
 // With every scheme that this program knows.
 std::unique_ptr<io::FileSystem> OpenFileSystems();

@@ -224,7 +224,9 @@ absl::StatusOr<size_t> ParseStreamPrefix(std::string_view prefix) {
   uint32_t version = 0, bytes = 0;
   if (!cursor.ReadBytes(kStreamMagic.size(), &magic) || magic != kStreamMagic ||
       !cursor.Read(&version) || !cursor.Read(&bytes)) {
-    return absl::DataLossError("not a stream of batches: it does not begin with MUSTRBAT");
+    return absl::DataLossError(
+        "not a stream of batches, as muster.estimator and muster.keras write them: it does not "
+        "begin with MUSTRBAT; rows of other formats are read from files, so write them into one");
   }
   if (version != kStreamVersion) {
     return absl::DataLossError(StrCat("a stream of batches of version ", version,
@@ -253,6 +255,19 @@ absl::StatusOr<FramePrefix> ParseFramePrefix(std::string_view prefix) {
     return absl::DataLossError("the stream's end marker has bytes");
   }
   return frame;
+}
+
+absl::StatusOr<Schema> ParseStreamSchema(std::string_view header) {
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<StreamColumn> columns, ParseStreamHeader(header));
+  Schema schema;
+  for (const StreamColumn& column : columns) {
+    Field field;
+    field.name = column.name;
+    field.type = column.type;
+    field.list = column.list;
+    schema.fields.push_back(std::move(field));
+  }
+  return schema;
 }
 
 absl::StatusOr<std::unique_ptr<BatchStreamDecoder>> BatchStreamDecoder::Create(

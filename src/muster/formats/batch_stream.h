@@ -31,6 +31,10 @@ struct FramePrefix {
 };
 absl::StatusOr<FramePrefix> ParseFramePrefix(std::string_view prefix);
 
+// The columns of a stream as fields without defaults, from `header`, which has the bytes after the
+// stream's prefix. DATA_LOSS if it is broken.
+absl::StatusOr<Schema> ParseStreamSchema(std::string_view header);
+
 // Decodes the batches of one stream into rows of `schema`. One owner thread.
 class BatchStreamDecoder {
  public:
@@ -46,6 +50,22 @@ class BatchStreamDecoder {
   virtual absl::Status Decode(const FramePrefix& frame,
                               const std::shared_ptr<const std::string>& payload,
                               Columns* columns) = 0;
+};
+
+// Encodes rows as a stream whose columns are all fields of `schema`, at least one. Immutable.
+class BatchStreamEncoder {
+ public:
+  explicit BatchStreamEncoder(const Schema& schema) : schema_(schema) {}
+  // What comes before the first frame.
+  std::string Start() const;
+  // Appends a frame with all rows, at least one, of `columns`, which are the schema's.
+  // INVALID_ARGUMENT if they need more than kMaxFrameBytes.
+  absl::Status Encode(const Columns& columns, std::string* stream) const;
+  // The end frame.
+  static std::string End();
+
+ private:
+  const Schema schema_;
 };
 
 }  // namespace muster::formats

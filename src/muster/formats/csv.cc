@@ -7,6 +7,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 
+#include "muster/base/utf8.h"
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -199,6 +201,17 @@ std::string_view TrimBlanks(std::string_view text) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ConvertCsvRow(std::string_view row, EncodingErrors errors) {
+  constexpr size_t kShownWrongBytes = 4;
+  if (errors == EncodingErrors::kKeep || IsUtf8(row)) return std::string(row);
+  if (errors == EncodingErrors::kReplace) return ReplaceNonUtf8(row);
+  if (errors == EncodingErrors::kLatin1) return Latin1ToUtf8(row);
+  return absl::InvalidArgumentError(
+      StrCat("the row is not UTF-8, from '",
+             absl::CHexEscape(ToAbsl(row.substr(Utf8PrefixSize(row), kShownWrongBytes))),
+             "' on (it can be read with encoding errors keep, replace or latin1)"));
+}
 
 absl::Status SplitCsvRow(std::string_view row, CsvOptions options,
                          std::vector<std::string_view>* cells, std::string* scratch) {

@@ -80,7 +80,8 @@ std::string_view StripLineEnd(std::string_view row);
 // error every further call returns it again.
 class CsvRowReader {
  public:
-  // Reads the header immediately, if there is one. Keeps `file`.
+  // Reads the header immediately, if there is one, and converts it by options.encoding_errors.
+  // Keeps `file`.
   static absl::StatusOr<std::unique_ptr<CsvRowReader>> Open(
       std::shared_ptr<const io::RandomAccessFile> file, CsvOptions options = {});
   virtual ~CsvRowReader() = default;
@@ -94,6 +95,9 @@ class CsvRowReader {
   // The byte after the row that Next() last returned.
   virtual uint64_t offset() const = 0;
 };
+
+// Returns a row as `errors` says: unchanged if it is UTF-8 or kKeep. INVALID_ARGUMENT: kError.
+absl::StatusOr<std::string> ConvertCsvRow(std::string_view row, EncodingErrors errors);
 
 // Splits one row into unquoted cells. Cells point into `row`, or into `scratch` if doubled quotes
 // had to be removed. INVALID_ARGUMENT if a quoted cell continues after its closing quote.

@@ -9,8 +9,10 @@
 namespace muster::formats {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Field MakeField(std::string name, ValueType type, bool list = false) {
   Field field;
@@ -196,6 +198,24 @@ TEST(CsvDecoderTest, HeaderErrorsAreReported) {
             "column 'income' occurs twice in the header");
 }
 
+TEST(CsvDecoderTest, ADelimiterThatDoesNotFitIsReported) {
+  const Schema schema{{MakeField("age", ValueType::kInt), MakeField("job", ValueType::kString)}};
+  EXPECT_EQ(NewCsvDecoder(schema, {"age,job,y"}, {.delimiter = '\t'}).status().message(),
+            "column 'age' is not in the header; its cells are divided by ',', it seems, and not by "
+            "tab, as --delimiter or 'format: {delimiter: ...}' of the model file says: give "
+            "--delimiter ','");
+  EXPECT_THAT(NewCsvDecoder(schema, {"age\tjob"}, {.delimiter = ';'}).status().message(),
+              HasSubstr("give --delimiter tab"));
+  EXPECT_THAT(NewCsvDecoder(schema, {"ages"}, {.delimiter = ';'}).status().message(),
+              Not(HasSubstr("--delimiter")));
+  const auto decoder = *NewCsvDecoder(schema, std::vector<std::string>{"age", "job"},
+                                      {.delimiter = ';', .header = false});
+  Columns columns(schema);
+  EXPECT_THAT(decoder->Decode("31,clerk", &columns).message(),
+              AllOf(HasSubstr("the row has 1 cells"), HasSubstr("give --delimiter ','")));
+  EXPECT_THAT(decoder->Decode("31;a,b;c", &columns).message(), Not(HasSubstr("--delimiter")));
+}
+
 TEST(CsvDecoderTest, ARowHasTheLayoutOfItsFile) {
   const Schema schema = {{MakeField("x", ValueType::kInt), MakeField("y", ValueType::kInt)}};
   const std::vector<std::vector<std::string>> headers = {{"x", "y"}, {"y", "other", "x"}};
@@ -224,6 +244,35 @@ TEST(CsvDecoderTest, RowsThatAreNotUtf8AreReadAsChosen) {
   EXPECT_EQ(decode(EncodingErrors::kReplace), "caf\xef\xbf\xbd");
   EXPECT_EQ(decode(EncodingErrors::kLatin1), "caf\xc3\xa9");
   EXPECT_THAT(decode(EncodingErrors::kError), HasSubstr("the row is not UTF-8, from '\\xe9' on"));
+}
+
+TEST(CsvDecoderTest, AFieldWithoutASeparatorIsOneValue) {
+  Field field = MakeField("x", ValueType::kString, true);
+  field.separator = '\0';
+  OneColumn x(field);
+  EXPECT_TRUE(x.Decode(std::string_view("a|b\0c", 5)).ok());
+  EXPECT_THAT(x.column().strings, ElementsAre(std::string_view("a|b\0c", 5)));
+}
+
+TEST(CsvDecoderTest, ARowThatLooksLikeAHeaderIsReportedAsSuch) {
+  const Schema schema{{MakeField("c1", ValueType::kFloat), MakeField("c2", ValueType::kString)}};
+  Columns columns(schema);
+  const auto decoder =
+      NewCsvDecoder(schema, std::vector<std::string>{"c1", "c2"}, {.header = false});
+  ASSERT_TRUE(decoder.ok());
+  EXPECT_EQ((*decoder)->Decode("age,job", &columns).message(),
+            "column 'c1': 'age' is not a float; the row looks like a header: if it is one, give "
+            "--header --columns c1,c2, since the model was made for data without one");
+  EXPECT_THAT(std::string((*decoder)->Decode("c1,c2", &columns).message()),
+              HasSubstr("if it is one, give --header, since"));
+  EXPECT_EQ((*decoder)->Decode("x,7", &columns).message(), "column 'c1': 'x' is not a float");
+}
+
+TEST(CsvDecoderTest, AHeaderThatIsNotUtf8IsReportedAsSuch) {
+  const Schema schema{{MakeField("caf\xc3\xa9", ValueType::kString)}};
+  EXPECT_THAT(
+      std::string(NewCsvDecoder(schema, {"x", "caf\xe9"}).status().message()),
+      HasSubstr("the header is not UTF-8: if it is Latin-1, give --encoding-errors latin1"));
 }
 
 TEST(CsvDecoderTest, AHeaderThatLooksLikeDataIsReportedAsSuch) {

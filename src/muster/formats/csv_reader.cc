@@ -142,10 +142,12 @@ absl::Status CsvRowReaderImpl::ReadHeader() {
                ": the file is empty; the first row of a CSV file names its columns "
                "(--no-header: it is data)"));
   }
+  const std::string where = StrCat(file_->path(), ":", line_);
+  const absl::StatusOr<std::string> text = ConvertCsvRow(row, options_.encoding_errors);
+  MUSTER_RETURN_IF_ERROR(Annotate(text.status(), where));
   std::vector<std::string_view> cells;
   std::string scratch;
-  MUSTER_RETURN_IF_ERROR(
-      Annotate(SplitCsvRow(row, options_, &cells, &scratch), StrCat(file_->path(), ":", line_)));
+  MUSTER_RETURN_IF_ERROR(Annotate(SplitCsvRow(*text, options_, &cells, &scratch), where));
   header_.assign(cells.begin(), cells.end());
   return absl::OkStatus();
 }

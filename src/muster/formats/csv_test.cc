@@ -153,6 +153,17 @@ TEST(CsvRowReaderTest, HeaderIsSplit) {
   EXPECT_FALSE(*(*reader)->Next(&row));
 }
 
+TEST(CsvRowReaderTest, TheHeaderIsConvertedAsRowsAre) {
+  const auto header = [](EncodingErrors errors) {
+    const auto reader = CsvRowReader::Open(StringFile("caf\xe9,b\n"), {.encoding_errors = errors});
+    return reader.ok() ? (*reader)->header().front() : std::string(reader.status().message());
+  };
+  EXPECT_EQ(header(EncodingErrors::kKeep), "caf\xe9");
+  EXPECT_EQ(header(EncodingErrors::kLatin1), "caf\xc3\xa9");
+  EXPECT_EQ(header(EncodingErrors::kReplace), "caf\xef\xbf\xbd");
+  EXPECT_THAT(header(EncodingErrors::kError), HasSubstr("text.csv:1: the row is not UTF-8"));
+}
+
 TEST(CsvRowReaderTest, BadFilesAreRefused) {
   EXPECT_EQ(ReadRows("").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(ReadRows("\n\r\n").status().message(), HasSubstr("text.csv: the file is empty"));

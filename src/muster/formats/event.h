@@ -20,9 +20,10 @@ namespace muster::formats {
 using Scalar = std::pair<std::string, float>;  // tag, value
 
 // Appends events to a new file FOLDER/events.out.tfevents.<seconds>.<host><suffix>, which is
-// created, with its folder, by the first event. If the name is taken, ".1", ".2", ... is put before
-// the suffix. After a failed write all further writes fail, unless the failure is tolerated. One
-// owner thread.
+// created, with its folder, by the first event. On a remote file system ("hdfs://...") a thread
+// sends the events every few seconds, and Flush does not wait for it. If the name is taken, ".1",
+// ".2", ... is put before the suffix. After a failed write all further writes fail, unless the
+// failure is tolerated. One owner thread.
 class EventWriter {
  public:
   EventWriter(io::FileSystem& files, std::string folder, const Clock& clock,

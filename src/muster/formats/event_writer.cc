@@ -8,6 +8,8 @@
 #include "muster/formats/event.h"
 #include "muster/formats/event_fields.h"
 #include "muster/formats/tfrecord.h"
+#include "muster/io/background_file.h"
+#include "muster/io/path_scheme.h"
 
 namespace muster::formats {
 namespace {
@@ -16,6 +18,15 @@ std::string HostName() {
   char name[256] = {};
   if (gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
   return name;
+}
+
+// An event is sent to a remote file system so many seconds after it was written at the latest, and
+// no flush waits for that.
+constexpr double kRemoteFlushSeconds = 5;
+
+bool IsRemote(const std::string& path) {
+  const std::string_view scheme = io::PathScheme(path);
+  return !scheme.empty() && scheme != io::kFileScheme;
 }
 
 // Returns a path events.out.tfevents.SECONDS.HOST[.N]SUFFIX that does not exist yet.
@@ -80,6 +91,9 @@ absl::Status EventWriter::Open() {
   MUSTER_ASSIGN_OR_RETURN(const std::string path, NewEventPath(files_, folder_, now, suffix_));
   MUSTER_ASSIGN_OR_RETURN(auto file, files_.OpenForWrite(path));
   auto opened = std::make_unique<File>();
+  if (IsRemote(path)) {
+    file = std::make_unique<io::BackgroundFile>(std::move(file), kRemoteFlushSeconds);
+  }
   opened->file = file.get();
   MUSTER_ASSIGN_OR_RETURN(opened->records,
                           TfRecordWriter::Create(std::move(file), Compression::kNone));

@@ -23,12 +23,20 @@ constexpr std::string_view kSparkAvro =
 constexpr std::string_view kSparkSequence =
     "sc.sequenceFile('FILE').values().saveAsTextFile('OUT')";
 
+constexpr ForeignFormat kPicture = {"a picture",
+                                    "a TFRecord file whose records hold the bytes of a picture and "
+                                    "its label, for an exported Keras "
+                                    "model (docs/keras.md)"};
+constexpr ForeignFormat kPickle = {
+    "a pickle of Python",
+    "python3 -c \"import pandas; pandas.read_pickle('FILE').to_csv('OUT.csv', index=False)\""};
+
 constexpr Magic kMagics[] = {
     {"PAR1"sv,
      0,
      false,
-     {"Apache Parquet",
-      "python3 -c \"import pandas; pandas.read_parquet('FILE').to_csv('OUT.csv', index=False)\""}},
+     {"Apache Parquet", "muster records from-parquet FILE --spec model.yaml --out OUT",
+      "init, train, evaluate, predict and records stats read by a name that ends in .parquet"}},
     {"PARE"sv,
      0,
      false,
@@ -94,6 +102,13 @@ constexpr Magic kMagics[] = {
     {"ustar"sv, 257, true, {"a tar archive", "tar -xf FILE"}},
     {"\xff\xfe"sv, 0, true, {"text in UTF-16", "iconv -f UTF-16 -t UTF-8 FILE > OUT"}},
     {"\xfe\xff"sv, 0, true, {"text in UTF-16", "iconv -f UTF-16 -t UTF-8 FILE > OUT"}},
+    {"\x89PNG\r\n\x1a\n"sv, 0, false, kPicture},
+    {"\xff\xd8\xff"sv, 0, false, kPicture},
+    {"GIF8"sv, 0, false, kPicture},
+    {"\x80\x02"sv, 0, false, kPickle},
+    {"\x80\x03"sv, 0, false, kPickle},
+    {"\x80\x04"sv, 0, false, kPickle},
+    {"\x80\x05"sv, 0, false, kPickle},
     {"%PDF-"sv, 0, true, {"a PDF document", "the program that has made it"}},
     {"<!DOCTYPE"sv, 0, true, {"a web page", "downloading the file itself"}},
     {"<html"sv, 0, true, {"a web page", "downloading the file itself"}},
@@ -116,6 +131,10 @@ std::string DescribeForeign(const ForeignFormat& format, std::string_view path) 
   out = out.substr(0, out.find('.', 1));
   const std::string way =
       absl::StrReplaceAll(ToAbsl(format.way), {{"FILE", ToAbsl(path)}, {"OUT", ToAbsl(out)}});
+  if (!format.readers.empty()) {
+    return StrCat("this is ", format.name, ", which muster ", format.readers,
+                  "; convert it for other verbs: ", way);
+  }
   return StrCat("this is ", format.name,
                 ", which muster does not read; convert it to CSV, JSON lines or TFRecord, for "
                 "example: ",

@@ -1,4 +1,4 @@
-// Formats of files that are recognised by their first bytes but cannot be read.
+// Formats of files that are recognised by their first bytes but are no files of records.
 #pragma once
 
 #include <string>
@@ -10,6 +10,8 @@ struct ForeignFormat {
   std::string_view name;  // "Apache Parquet"
   // A command that converts FILE to a readable file OUT.
   std::string_view way;
+  // "" unless some verbs read it: "train reads by a name that ends in .parquet".
+  std::string_view readers = {};
 };
 
 // Returns the format of a file that begins with `bytes`; null if it is not known. `is_text`: they

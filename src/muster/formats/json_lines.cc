@@ -7,6 +7,7 @@
 #include "muster/base/strings.h"
 #include "muster/formats/dates.h"
 #include "muster/formats/missing.h"
+#include "muster/formats/text_number.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::formats {
@@ -72,13 +73,15 @@ class JsonDecoder : public RowDecoder {
     return absl::OkStatus();
   }
 
-  // Whether the member is a text that counts as missing, such as "NA", even in a field of numbers.
+  // Whether the member is a text that counts as missing, such as "NA", even in a field of numbers,
+  // in which an empty text does, too.
   static bool IsMissingWord(const MissingValues& missing, const Field& field,
                             const JsonValue& member) {
-    if (missing.empty()) return false;
     const bool one_in_list = field.list && member.is_array() && member.size() == 1;
     const JsonValue& value = one_in_list ? member.front() : member;
-    return value.is_string() && missing.Has(value.get_ref<const std::string&>());
+    if (!value.is_string()) return false;
+    const std::string_view text = value.get_ref<const std::string&>();
+    return missing.Has(text) || (field.type != ValueType::kString && TrimSpaces(text).empty());
   }
 
   static absl::Status Append(const JsonValue& value, const Field& field, Columns* columns,
@@ -86,13 +89,10 @@ class JsonDecoder : public RowDecoder {
     const auto wrong = [&](std::string_view what) {
       return absl::InvalidArgumentError(StrCat(Shown(value), " is not ", what));
     };
+    if (value.is_string()) return AppendText(value, field, columns, column);
     switch (field.type) {
       case ValueType::kInt: {
-        if (field.date && value.is_string()) {
-          const std::optional<int64_t> seconds = ParseDate(value.get_ref<const std::string&>());
-          if (!seconds) return wrong("a date");
-          column->ints.push_back(*seconds);
-        } else if (value.is_boolean()) {
+        if (value.is_boolean()) {
           column->ints.push_back(value.get<bool>() ? 1 : 0);
         } else if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX}) {
           return wrong("an int (64 bits)");
@@ -116,11 +116,32 @@ class JsonDecoder : public RowDecoder {
         }
         return absl::OkStatus();
       case ValueType::kString:
-        if (!value.is_string()) return wrong("a string");
-        column->strings.push_back(columns->Store(value.get_ref<const std::string&>()));
-        return absl::OkStatus();
+        return wrong("a string");
     }
     return absl::InternalError("unknown type");
+  }
+
+  // Numbers may be in quotes, and are then read as those of CSV.
+  static absl::Status AppendText(const JsonValue& value, const Field& field, Columns* columns,
+                                 Column* column) {
+    const std::string& whole = value.get_ref<const std::string&>();
+    const std::string_view text = TrimSpaces(whole);
+    ParsedNumber parsed = ParsedNumber::kOk;
+    if (field.type == ValueType::kString) {
+      column->strings.push_back(columns->Store(whole));
+    } else if (field.type == ValueType::kFloat) {
+      float number = 0;
+      parsed = ParseFloat(text, &number);
+      column->floats.push_back(number);
+    } else {
+      int64_t number = 0;
+      const std::optional<int64_t> seconds = field.date ? ParseDate(text) : std::nullopt;
+      if (!seconds) parsed = ParseInt(text, field.truncate, &number);
+      column->ints.push_back(seconds.value_or(number));
+    }
+    if (parsed == ParsedNumber::kOk) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        StrCat(Shown(value), " ", DescribeNotRead(field, text, parsed)));
   }
 
   const Schema schema_;

@@ -42,6 +42,20 @@ TEST(JsonDecoderTest, ReadsMembersInAnyOrder) {
   EXPECT_THAT(columns.column(3).offsets, ElementsAre(0u, 2u, 3u, 3u));
 }
 
+TEST(JsonDecoderTest, NumbersMayBeInQuotes) {
+  Schema schema = JsonSchema();
+  schema.fields[1].has_default = true;
+  schema.fields[1].default_value = 7.0F;
+  Columns columns(schema);
+  const auto decoder = NewJsonDecoder(schema);
+  ASSERT_TRUE(decoder->Decode(R"({"age":"39","pay":" 1.5 "})", &columns).ok());
+  ASSERT_TRUE(decoder->Decode(R"({"age":"+3.0","pay":""})", &columns).ok());
+  EXPECT_THAT(columns.column(0).ints, ElementsAre(39, 3));
+  EXPECT_THAT(columns.column(1).floats, ElementsAre(1.5F, 7.0F));
+  EXPECT_EQ(decoder->Decode(R"({"age":"1","pay":"1,5"})", &columns).message(),
+            "column 'pay': \"1,5\" is not a float (write it with a point and no comma, as 1234.5)");
+}
+
 TEST(JsonDecoderTest, DatesAreSeconds) {
   Field field;
   field.name = "day";

@@ -23,7 +23,7 @@ struct Field {
   ValueType type = ValueType::kString;
   // False: exactly one value per row. True: any number of values, including none.
   bool list = false;
-  // Separates the values of a list in a CSV cell.
+  // Separates the values of a list in a CSV cell; NUL: a cell is one value.
   char separator = '|';
   // For kInt: "34.5" and 34.5 are read as 34 (rounded towards zero) and are not an error.
   bool truncate = false;

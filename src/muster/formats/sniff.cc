@@ -16,13 +16,12 @@ constexpr size_t kMaxRows = 100;     // the delimiter is guessed from these
 // In the order of preference among those that explain the text equally well. The first is Hive's.
 constexpr std::array<char, 5> kDelimiters = {'\x01', '\t', ';', ',', '|'};
 
-// Text has no NUL, and few control characters besides white space and Hive's delimiter.
+// Text has few control characters, NUL among them, besides white space and Hive's delimiter.
 bool IsText(std::string_view bytes) {
   constexpr size_t kOneOf = 100;
   size_t control = 0;
   for (const char c : bytes) {
     const auto byte = static_cast<uint8_t>(c);
-    if (byte == 0) return false;
     const bool is_space = byte >= '\t' && byte <= '\r';
     if ((byte < 0x20 && !is_space && byte != 1) || byte == 0x7f) ++control;
   }
@@ -115,6 +114,12 @@ absl::StatusOr<Sniffed> SniffText(std::string_view text, bool whole, std::string
       sniffed.content = Sniffed::Content::kJsonLines;
       return sniffed;
     }
+  }
+  const size_t line_end = text.find('\r');
+  if (line_end != text.npos && line_end + 1 < text.size() && text.find('\n') == text.npos) {
+    return absl::InvalidArgumentError(StrCat(
+        path, ": its lines end with CR alone, as those of an old Macintosh, and are read only ",
+        "with LF or CRLF; convert it: tr '\\r' '\\n' < ", path, " > new.csv"));
   }
   const Delimiter delimiter = GuessDelimiter(text, whole, format);
   sniffed.content = Sniffed::Content::kText;

@@ -38,6 +38,19 @@ char Guess(std::string_view text, const DataFormat& format = {}) {
   return GuessDelimiter(text, /*whole=*/true, format).byte;
 }
 
+TEST(SniffTest, LinesThatEndWithCrAloneAreRefused) {
+  EXPECT_THAT(std::string(Sniff("a,b\r1,2\r", "old.csv").status().message()),
+              HasSubstr("convert it: tr '\\r' '\\n' < old.csv > new.csv"));
+  EXPECT_EQ(Sniff("a,b\r\n1,2\r\n", "data.csv")->cells, 2u);
+  EXPECT_EQ(Sniff("a,b\r", "data.csv")->cells, 2u);
+  EXPECT_EQ(Sniff("a,b", "data.csv")->cells, 2u);
+}
+
+TEST(SniffTest, ARareNulIsText) {
+  const std::string text = std::string("a\0b,1\n", 6) + std::string(500, 'x') + ",2\n";
+  EXPECT_EQ(Sniff(text)->content, Content::kText);
+}
+
 TEST(SniffTest, DelimitersAreThoseThatGiveEqualRows) {
   EXPECT_EQ(Guess("a,b,c\n1,2,3\n"), ',');
   EXPECT_EQ(Guess("a;b;c\n1,5;2;x\n2,5;3;y, z\n"), ';') << "decimal commas do not count";
@@ -105,11 +118,15 @@ TEST(SniffTest, ReportsFormatsThatAreNotReadWithACommand) {
     return std::string(sniffed.status().message());
   };
   const auto binary = [](std::string magic) { return magic + std::string("\0\x01\x02\x03", 4); };
-  EXPECT_EQ(refusal(binary("PAR1")),
-            "d/data.x: this is Apache Parquet, which muster does not read; convert it to CSV, JSON "
+  EXPECT_EQ(
+      refusal(binary("PAR1")),
+      "d/data.x: this is Apache Parquet, which muster init, train, evaluate, predict and "
+      "records stats read by a name that ends in .parquet; convert it for other verbs: muster "
+      "records from-parquet d/data.x --spec model.yaml --out data");
+  EXPECT_EQ(refusal(binary("ORC")),
+            "d/data.x: this is Apache ORC, which muster does not read; convert it to CSV, JSON "
             "lines or TFRecord, for example: python3 -c \"import pandas; "
-            "pandas.read_parquet('d/data.x').to_csv('data.csv', index=False)\"");
-  EXPECT_THAT(refusal(binary("ORC")), HasSubstr("Apache ORC"));
+            "pandas.read_orc('d/data.x').to_csv('data.csv', index=False)\"");
   EXPECT_THAT(refusal(binary("Obj\x01")), HasSubstr("Apache Avro"));
   EXPECT_THAT(refusal(binary("ARROW1")), HasSubstr("Arrow (Feather)"));
   EXPECT_THAT(refusal(binary("FEA1")), HasSubstr("Feather"));
@@ -117,6 +134,9 @@ TEST(SniffTest, ReportsFormatsThatAreNotReadWithACommand) {
   EXPECT_THAT(refusal(binary("PK\x03\x04")), HasSubstr("read_excel"));
   EXPECT_THAT(refusal(binary("\x89HDF\r\n\x1a\n")), HasSubstr("HDF5"));
   EXPECT_THAT(refusal(binary("BZh9")), HasSubstr("bunzip2"));
+  EXPECT_THAT(refusal(binary("\x89PNG\r\n\x1a\n")), HasSubstr("this is a picture"));
+  EXPECT_THAT(refusal(binary("\xff\xd8\xff\xe0")), HasSubstr("this is a picture"));
+  EXPECT_THAT(refusal(binary("\x80\x04\x95")), HasSubstr("read_pickle('d/data.x')"));
   EXPECT_THAT(refusal(std::string("\xff\xfe"
                                   "a\0,\0",
                                   6)),

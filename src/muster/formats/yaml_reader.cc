@@ -79,6 +79,17 @@ std::vector<std::string> SplitDocuments(std::string_view text) {
   return documents;
 }
 
+// The number of the first line, up to `last`, that a tab indents; 0 if there is none.
+int FindTabLine(std::string_view text, int last) {
+  int number = 0;
+  for (const absl::string_view line : absl::StrSplit(ToAbsl(text), '\n')) {
+    if (++number > last) return 0;
+    const size_t first = line.find_first_not_of(' ');
+    if (first != line.npos && line[first] == '\t') return number;
+  }
+  return 0;
+}
+
 template <typename Number>
 bool ParseWhole(std::string_view text, Number* value) {
   const char* end = text.data() + text.size();
@@ -126,8 +137,12 @@ absl::StatusOr<YamlReader> YamlReader::Parse(std::string_view text, const std::s
     const YAML::Node root = YAML::Load(std::string(text));
     return YamlReader(std::move(document), root, "");
   } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(
-        StrCat(name, ":", error.mark.line + 1, ": not YAML: ", error.msg));
+    const int line = error.mark.line + 1;
+    if (const int tab = FindTabLine(text, line); tab > 0) {
+      return absl::InvalidArgumentError(
+          StrCat(name, ":", tab, ": not YAML: a tab indents this line; write spaces"));
+    }
+    return absl::InvalidArgumentError(StrCat(name, ":", line, ": not YAML: ", error.msg));
   }
 }
 

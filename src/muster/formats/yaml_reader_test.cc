@@ -22,6 +22,18 @@ TEST(YamlReaderTest, AssignmentLeavesTheDocumentAlone) {
   EXPECT_TRUE(root->ok());
 }
 
+TEST(YamlReaderTest, ATabThatIndentsIsNamedWithItsLine) {
+  const auto error = [](std::string_view text) {
+    return Message(YamlReader::Parse(text, "f.yaml").status());
+  };
+  constexpr std::string_view kTab = ": not YAML: a tab indents this line; write spaces";
+  EXPECT_EQ(error("a:\n\tb: 1\n\tc: 2\n"), StrCat("f.yaml:2", kTab));
+  EXPECT_EQ(error("a:\n  b:\n\t  c: 2\nd: 3\n"), StrCat("f.yaml:3", kTab));
+  EXPECT_EQ(error("a:\n  b: 1\n \tc: 2\n"), StrCat("f.yaml:3", kTab));
+  EXPECT_THAT(error("a: [1\nb: 2\n"), HasSubstr("f.yaml:2: not YAML: "));
+  EXPECT_EQ(error("a: {b: 1,\n\tc: 2}\t# allowed\n"), "");
+}
+
 TEST(YamlReaderTest, SettingsChangeTheDocument) {
   auto root = YamlReader::Parse("a: {x: 1, y: 2}\nb: [3]\n", "f.yaml");
   ASSERT_TRUE(root.ok());

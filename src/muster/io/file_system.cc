@@ -81,6 +81,18 @@ absl::Status ExpandComponent(FileSystem& files, std::string_view component, bool
 
 }  // namespace
 
+absl::StatusOr<std::vector<FolderEntry>> FileSystem::ListEntries(const std::string& folder) {
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> names, List(folder));
+  std::vector<FolderEntry> entries;
+  for (const std::string& name : names) {
+    auto info = Stat(JoinPath(folder, name));
+    if (absl::IsNotFound(info.status())) continue;
+    MUSTER_RETURN_IF_ERROR(info.status());
+    entries.push_back({name, *std::move(info)});
+  }
+  return entries;
+}
+
 absl::StatusOr<std::string> ReadFile(FileSystem& files, const std::string& path,
                                      uint64_t max_bytes) {
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, files.OpenForRead(path));

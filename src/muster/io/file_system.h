@@ -36,8 +36,19 @@ struct FileInfo {
   int64_t modified_ns = 0;  // since the Unix epoch
   bool is_folder = false;
   // Equal for two paths of one FileSystem if and only if they name the same file or folder, and
-  // kept by Rename; a later file may get it after this one was removed. "": not known.
+  // kept by Rename; a later file may get it after this one was removed. OpenForWrite of a file may
+  // make another one. "": not known.
   std::string identity = {};
+  // Who may do what with it, for people to read; "" and 0 where the storage does not say that.
+  std::string owner = {}, group = {};  // names; of a local file system numbers
+  int mode = 0;                        // as chmod takes it: 01755 octal
+  bool has_acl = false;                // beside `mode` an access control list counts
+  int replication = 0;                 // copies of a file; 0: the storage does not count them
+};
+
+struct FolderEntry {
+  std::string name = {};  // in its folder
+  FileInfo info = {};
 };
 
 // A file that is open for reading at any position. Any thread may call it.
@@ -98,6 +109,9 @@ class FileSystem {
   // Returns the names (not paths) in a folder, sorted, hidden ones included, without "." and "..".
   // NOT_FOUND; FAILED_PRECONDITION for a file.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;
+  // As List, with what Stat tells of each; by as few calls as the storage allows. What was removed
+  // meanwhile is left out.
+  virtual absl::StatusOr<std::vector<FolderEntry>> ListEntries(const std::string& folder);
   // Makes the folder and the parents that are missing; it is no error if the folder exists.
   // FAILED_PRECONDITION if a file is in the way. The new names are not durable before SyncFolder.
   virtual absl::Status MakeFolders(const std::string& folder) = 0;

@@ -23,8 +23,9 @@ struct FileSystemMember {
   std::function<std::unique_ptr<FileSystem>()> make;
   std::string root;  // a folder that the tests may make, fill and remove
   // What remote file systems may do differently; callers must not depend on either behavior.
-  bool makes_parents = false;   // opening a file for writing makes the folders that it lies in
-  bool drops_replaced = false;  // reading a file that was replaced since is NOT_FOUND
+  bool makes_parents = false;     // opening a file for writing makes the folders that it lies in
+  bool drops_replaced = false;    // reading a file that was replaced since is NOT_FOUND
+  bool replaces_written = false;  // OpenForWrite of a file makes another file of that name
 };
 
 inline std::string FileSystemMemberName(const testing::TestParamInfo<FileSystemMember>& member) {
@@ -215,6 +216,27 @@ TEST_P(FileSystemConformance, StatTellsSizeAndKind) {
   EXPECT_EQ(info->size, 0u);
 }
 
+TEST_P(FileSystemConformance, EntriesAreWhatListAndStatTell) {
+  Write(Path("b"), "12345");
+  Write(Path("a"), "");
+  ASSERT_TRUE(files_->MakeFolders(Path("c")).ok());
+  const auto entries = files_->ListEntries(root_);
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  ASSERT_EQ(entries->size(), 3u);
+  const char* const names[] = {"a", "b", "c"};
+  for (size_t i = 0; i < entries->size(); ++i) {
+    const FolderEntry& entry = (*entries)[i];
+    EXPECT_EQ(entry.name, names[i]);
+    const FileInfo info = files_->Stat(Path(names[i])).value();
+    EXPECT_EQ(entry.info.size, info.size);
+    EXPECT_EQ(entry.info.modified_ns, info.modified_ns);
+    EXPECT_EQ(entry.info.is_folder, info.is_folder);
+    EXPECT_EQ(entry.info.identity, info.identity);
+  }
+  EXPECT_EQ(files_->ListEntries(Path("a")).status().code(), absl::StatusCode::kFailedPrecondition);
+  ExpectError(files_->ListEntries(Path("d")).status(), absl::StatusCode::kNotFound, Path("d"));
+}
+
 TEST_P(FileSystemConformance, IdentityIsTheFilesAndNotTheNames) {
   const auto identity = [this](const char* name) { return files_->Stat(Path(name))->identity; };
   Write(Path("f"), "1");
@@ -224,7 +246,9 @@ TEST_P(FileSystemConformance, IdentityIsTheFilesAndNotTheNames) {
   EXPECT_NE(first, second);
   EXPECT_NE(first, files_->Stat(root_)->identity);
   Write(Path("f"), "12");
-  EXPECT_EQ(identity("f"), first) << "writing keeps the file";
+  if (!GetParam().replaces_written) {
+    EXPECT_EQ(identity("f"), first) << "writing keeps the file";
+  }
   ASSERT_TRUE(files_->Rename(Path("g"), Path("f")).ok());
   EXPECT_EQ(identity("f"), second) << "a rename replaces it";
 }

@@ -198,6 +198,20 @@ TEST(PathTest, TheAuthorityIsBetweenTheSchemeAndThePath) {
   EXPECT_EQ(PathAuthority("a://"), "");
 }
 
+TEST(PathTest, HadoopsSchemesNeedOneSlashOnly) {
+  for (const char* const scheme : {"hdfs", "webhdfs", "swebhdfs", "file"}) {
+    const std::string path = StrCat(scheme, ":/data/x");
+    EXPECT_EQ(PathScheme(path), scheme);
+    EXPECT_EQ(PathAuthority(path), "") << path;
+    EXPECT_EQ(path.substr(PathRootSize(path)), "data/x");
+  }
+  EXPECT_EQ(LocalPath("file:/data/a").value(), "/data/a");
+  EXPECT_EQ(JoinPath("folder", "hdfs:/a"), "hdfs:/a");
+  EXPECT_EQ(Dirname("hdfs:/a"), "hdfs:/");
+  EXPECT_EQ(PathScheme("hdfs:a"), "") << "a file of this machine";
+  EXPECT_EQ(PathScheme("kafka:/a"), "");
+}
+
 TEST(GlobMatchTest, Wildcards) {
   EXPECT_TRUE(MatchesWildcards("part-*", "part-00000"));
   EXPECT_TRUE(MatchesWildcards("*", "a"));

@@ -22,6 +22,17 @@ class LocalFileSystemTest : public testing::Test {
   std::string root_;
 };
 
+TEST_F(LocalFileSystemTest, AFileHasAnOwnerAndAMode) {
+  const std::string path = root_ + "/f";
+  ASSERT_TRUE(WriteFileAtomically(*files_, path, "x").ok());
+  ASSERT_EQ(chmod(path.c_str(), 01640), 0);
+  const FileInfo info = files_->Stat(path).value();
+  EXPECT_EQ(info.owner, StrCat(geteuid()));
+  EXPECT_FALSE(info.group.empty());
+  EXPECT_EQ(info.mode, 01640);
+  EXPECT_EQ(info.replication, 0);
+}
+
 TEST_F(LocalFileSystemTest, AnUnknownSchemeIsRefusedByEveryOperation) {
   const std::string path = "hdfs://127.0.0.1:29000/m";
   const std::vector<absl::Status> all = {files_->OpenForRead(path).status(),

@@ -1,6 +1,7 @@
 #include "muster/io/path_scheme.h"
 
 #include <algorithm>
+#include <array>
 
 #include "absl/strings/ascii.h"
 
@@ -9,8 +10,10 @@
 namespace muster::io {
 namespace {
 
-constexpr std::string_view kSeparator = "://";
 constexpr std::string_view kLocalhost = "localhost";
+// Hadoop's users write "hdfs:/data" for "hdfs:///data".
+constexpr std::array<std::string_view, 4> kWithOneSlash = {kFileScheme, "hdfs", "webhdfs",
+                                                           "swebhdfs"};
 
 bool IsLetter(char c) { return absl::ascii_isalpha(static_cast<unsigned char>(c)); }
 
@@ -18,44 +21,51 @@ bool IsSchemeCharacter(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '+' || c == '-' || c == '.';
 }
 
+struct Parts {
+  std::string_view scheme = {}, authority = {};
+  std::string_view rest = {};  // "/data" of "hdfs://namenode/data"; without a scheme the whole path
+};
+
+Parts Split(std::string_view path) {
+  const Parts local = {.rest = path};
+  const size_t colon = path.find(':');
+  if (colon == path.npos || colon == 0 || !IsLetter(path[0])) return local;
+  const std::string_view scheme = path.substr(0, colon);
+  if (!std::all_of(scheme.begin(), scheme.end(), IsSchemeCharacter)) return local;
+  const std::string_view rest = path.substr(colon + 1);
+  if (rest.starts_with("//")) {
+    const size_t end = std::min(rest.find('/', 2), rest.size());
+    return {.scheme = scheme, .authority = rest.substr(2, end - 2), .rest = rest.substr(end)};
+  }
+  const bool may_be_short = std::ranges::find(kWithOneSlash, scheme) != kWithOneSlash.end();
+  if (may_be_short && rest.starts_with('/')) return {.scheme = scheme, .rest = rest};
+  return local;
+}
+
 }  // namespace
 
-std::string_view PathScheme(std::string_view path) {
-  const size_t end = path.find(kSeparator);
-  if (end == std::string_view::npos || end == 0 || !IsLetter(path[0])) return {};
-  const std::string_view scheme = path.substr(0, end);
-  return std::all_of(scheme.begin(), scheme.end(), IsSchemeCharacter) ? scheme : std::string_view();
-}
+std::string_view PathScheme(std::string_view path) { return Split(path).scheme; }
 
-std::string_view PathAuthority(std::string_view path) {
-  const std::string_view scheme = PathScheme(path);
-  if (scheme.empty()) return {};
-  path.remove_prefix(scheme.size() + kSeparator.size());
-  return path.substr(0, path.find('/'));
-}
+std::string_view PathAuthority(std::string_view path) { return Split(path).authority; }
 
 size_t PathRootSize(std::string_view path) {
-  const std::string_view scheme = PathScheme(path);
-  if (scheme.empty()) return path.starts_with('/') ? 1 : 0;
-  const size_t slash = path.find('/', scheme.size() + kSeparator.size());
-  return slash == std::string_view::npos ? path.size() : slash + 1;
+  const std::string_view rest = Split(path).rest;
+  return path.size() - rest.size() + (rest.starts_with('/') ? 1 : 0);
 }
 
 absl::StatusOr<std::string> LocalPath(std::string_view path) {
-  const std::string_view scheme = PathScheme(path);
-  if (scheme.empty()) return std::string(path);
-  if (scheme != kFileScheme) {
+  const Parts parts = Split(path);
+  if (parts.scheme.empty()) return std::string(path);
+  if (parts.scheme != kFileScheme) {
     return absl::InvalidArgumentError(
-        StrCat(path, ": there is no file system for '", scheme,
+        StrCat(path, ": there is no file system for '", parts.scheme,
                "://' here; known are paths of this machine, plain or as file:///PATH"));
   }
-  std::string_view rest = path.substr(kFileScheme.size() + kSeparator.size());
-  if (rest.starts_with(kLocalhost)) rest.remove_prefix(kLocalhost.size());
-  if (!rest.empty() && !rest.starts_with('/')) {
+  if (!parts.authority.empty() && parts.authority != kLocalhost) {
     return absl::InvalidArgumentError(
         StrCat(path, ": file:// reads this machine's files only; write file:///PATH"));
   }
-  return std::string(rest.empty() ? "/" : rest);
+  return std::string(parts.rest.empty() ? "/" : parts.rest);
 }
 
 }  // namespace muster::io

@@ -8,12 +8,13 @@
 
 namespace muster::io {
 
-// A letter, then letters, digits, '+', '-' and '.', before "://" (RFC 3986); "" if there is none.
+// A letter, then letters, digits, '+', '-' and '.', before "://" (RFC 3986), or, of file, hdfs,
+// webhdfs and swebhdfs, before ":/": "hdfs:/data" is "hdfs:///data". "" if there is none.
 std::string_view PathScheme(std::string_view path);
 
 inline constexpr std::string_view kFileScheme = "file";  // of local paths written as URLs
 
-// What comes between "://" and the next '/', such as "namenode:8020"; "" without a scheme.
+// What comes between "://" and the next '/', such as "namenode:8020"; "" if there is nothing.
 std::string_view PathAuthority(std::string_view path);
 
 // The size of the root in bytes: of "scheme://authority" and the '/' after it, 1 for "/", 0 for a

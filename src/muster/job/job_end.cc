@@ -32,7 +32,7 @@ void Reconciler::Fail(const std::string& message) {
   s.ended_at = clock();
   s.completion_time = now_.wall;
   RemoveCondition("Restarting");
-  if (IsTrue("Running")) SetCondition("Running", false, "TFJobFailed", message);
+  EndRunning();
   SetCondition("Failed", true, "TFJobFailed", message);
 }
 
@@ -43,9 +43,16 @@ void Reconciler::FailAndStop(const std::string& message) {
   }
 }
 
-// A job whose end was decided keeps that end; its remaining work ends at once.
+// A job whose end was decided keeps that end; its remaining work ends at once, also what
+// cleanPodPolicy None has left to run.
 void Reconciler::CheckCancelled(const Observed& observed) {
-  if (observed.cancelled.empty() || status().ended()) return;
+  if (observed.cancelled.empty()) return;
+  if (status().ended()) {
+    for (auto& [id, task] : status().tasks) {
+      if (task.live() && task.phase != TaskPhase::kStopping) Stop(task, observed.cancelled);
+    }
+    return;
+  }
   if (status().phase == JobPhase::kSuspended) status().phase = JobPhase::kActive;
   Fail(observed.cancelled);
   for (auto& [id, task] : status().tasks) {
@@ -108,7 +115,7 @@ void Reconciler::Succeed(const std::string& message) {
   s.ended_at = clock();
   s.completion_time = now_.wall;
   RemoveCondition("Restarting");
-  if (IsTrue("Running")) SetCondition("Running", false, "TFJobSucceeded", message);
+  EndRunning();
   if (!spec_.needs_evaluator || spec_.count(TaskType::kEvaluator) == 0) {
     SetCondition("Succeeded", true, "TFJobSucceeded",
                  StrCat("TFJob ", spec_.name, " has succeeded: ", message));
@@ -243,6 +250,14 @@ void Reconciler::EndFailing() {
     return entry.second.phase == TaskPhase::kStopping;
   });
   if (leave ? !stopping : !AnyLive()) s.phase = JobPhase::kFailed;
+}
+
+// cleanPodPolicy None leaves to run what runs. A task that begins later would run for nobody.
+void Reconciler::StopUnstarted() {
+  if (!status().ended()) return;
+  for (auto& [id, task] : status().tasks) {
+    if (task.phase == TaskPhase::kStarting) Stop(task, "the job ended before this task had begun");
+  }
 }
 
 void Reconciler::ExpireJob() {

@@ -25,13 +25,33 @@ bool IsJobName(std::string_view name) {
   });
 }
 
+// ": 'my-job' would do" for "My job"; "" if nothing is left of the name.
+std::string SuggestName(std::string_view name) {
+  std::string valid;
+  for (const unsigned char c : name.substr(0, kMaxName)) {
+    const bool keeps = absl::ascii_isalnum(c) && c < 0x80;
+    if (valid.empty() && !absl::ascii_isalpha(c)) continue;
+    valid += keeps ? absl::ascii_tolower(c) : '-';
+  }
+  valid.erase(valid.find_last_not_of('-') + 1);
+  return valid.empty() ? "" : StrCat(": '", valid, "' would do");
+}
+
 }  // namespace
 
 absl::Status CheckName(std::string_view name) {
   if (IsJobName(name) && name.size() <= kMaxName) return absl::OkStatus();
   return absl::InvalidArgumentError(
       StrCat("the job's name '", name, "' is not 1 to ", kMaxName,
-             " of a-z, 0-9, '-' and '_' that begin with a letter and do not end in '-' or '_'"));
+             " of a-z, 0-9, '-' and '_' that begin with a letter and do not end in '-' or '_'",
+             SuggestName(name)));
+}
+
+absl::Status CheckClusterName(std::string_view name) {
+  MUSTER_RETURN_IF_ERROR(CheckName(name));
+  if (name.find('_') == name.npos) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat(
+      "the job's name '", name, "' has '_', which no name in Kubernetes has", SuggestName(name)));
 }
 
 }  // namespace muster::job

@@ -7,7 +7,9 @@
 
 namespace muster::job {
 
-// INVALID_ARGUMENT for a name that a new job cannot have, on this machine or on Kubernetes.
+// INVALID_ARGUMENT for a name that no new job can have; the message has one like it that would do.
 absl::Status CheckName(std::string_view name);
+// As CheckName, for a job of a Kubernetes cluster, where pods and services are named after it.
+absl::Status CheckClusterName(std::string_view name);
 
 }  // namespace muster::job

@@ -79,7 +79,7 @@ std::string TaskEnd::Describe() const {
     how = StrCat("killed by ", SignalName(signal));
   } else if (exit_code >= 0) {
     how = StrCat("exit code ", exit_code);
-  } else if (lost) {
+  } else if (lost && detail.empty()) {
     how = "lost: nothing was heard of it any more";
   }
   if (out_of_memory) how += how.empty() ? "out of memory" : " (out of memory)";

@@ -1,5 +1,6 @@
 #include "muster/job/manifest.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -20,7 +21,9 @@ using formats::YamlToJson;
 
 constexpr size_t kMaxManifestBytes = 1 << 20;
 
-void ParseMetadata(const YamlReader& node, JobSpec* spec) {
+using Names = std::span<const std::string_view>;
+
+void ParseMetadata(const YamlReader& node, Names other_annotations, JobSpec* spec) {
   spec->name = node.At("name").AsString();
   spec->name_space = node.String("namespace");
   spec->metadata = YamlToJson(node);
@@ -36,8 +39,13 @@ void ParseMetadata(const YamlReader& node, JobSpec* spec) {
   const YamlReader annotations = node.At("annotations");
   annotations.ForEach([&](const std::string& key, const YamlReader& value) {
     if (!key.starts_with(kAnnotationPrefix)) return;
+    const std::string name = key.substr(kAnnotationPrefix.size());
+    if (std::find(other_annotations.begin(), other_annotations.end(), name) !=
+        other_annotations.end()) {
+      return;
+    }
     spec->metadata["annotations"].erase(key);
-    ParseAnnotation(key.substr(kAnnotationPrefix.size()), value, spec);
+    ParseAnnotation(name, value, spec);
   });
   if (spec->metadata["annotations"].empty()) spec->metadata.erase("annotations");
 }
@@ -112,11 +120,14 @@ void ParseSpec(const YamlReader& node, JobSpec* spec) {
   }
 }
 
-absl::StatusOr<Manifest> ParseTfJob(const YamlReader& root, const std::string& name) {
+absl::StatusOr<Manifest> ParseTfJob(const YamlReader& root, const std::string& name,
+                                    Names other_annotations) {
   Manifest manifest;
   root.CheckKeys({"apiVersion", "kind", "metadata", "spec", "status"});
   const std::string version = root.At("apiVersion").AsString();
-  const bool is_legacy = version == "kubeflow.org/v1alpha1";
+  // An API server that stores v1 gives the older form back under that name.
+  const bool is_legacy = version == "kubeflow.org/v1alpha1" ||
+                         (root.Has("spec") && root.At("spec").Has("replicaSpecs"));
   const std::vector<std::string> known = {"kubeflow.org/v1", "kubeflow.org/v1beta2",
                                           "kubeflow.org/v1beta1", "kubeflow.org/v1alpha2",
                                           "kubeflow.org/v1alpha1"};
@@ -124,7 +135,7 @@ absl::StatusOr<Manifest> ParseTfJob(const YamlReader& root, const std::string& n
     root.At("apiVersion")
         .Fail(StrCat("unknown version '", version, "'", DidYouMean(version, known)));
   }
-  if (root.ok()) ParseMetadata(root.At("metadata"), &manifest.spec);
+  if (root.ok()) ParseMetadata(root.At("metadata"), other_annotations, &manifest.spec);
   if (root.ok()) {
     if (is_legacy) {
       ParseLegacySpec(root.At("spec"), &manifest);
@@ -178,7 +189,8 @@ RestartPolicy ParseRestartPolicy(const YamlReader& node) {
                    RestartPolicyName);
 }
 
-absl::StatusOr<Manifest> ParseManifest(std::string_view text, const std::string& name) {
+absl::StatusOr<Manifest> ParseManifest(std::string_view text, const std::string& name,
+                                       Names other_annotations) {
   if (text.size() > kMaxManifestBytes) {
     return absl::InvalidArgumentError(
         StrCat(name, ": ", text.size(), " bytes; a manifest has at most ", kMaxManifestBytes));
@@ -206,10 +218,14 @@ absl::StatusOr<Manifest> ParseManifest(std::string_view text, const std::string&
     return absl::InvalidArgumentError(StrCat(
         name, ": holds no TFJob, but ", others.empty() ? "nothing" : absl::StrJoin(others, ", ")));
   }
+  if (job->IsMap() && !job->Has("kind") && job->Has("inputs") && job->Has("model")) {
+    return absl::InvalidArgumentError(StrCat(name, ": is a model file, and no TFJob: muster train ",
+                                             name, " --train DATA --model-dir FOLDER trains it"));
+  }
   if (const std::string kind = job->At("kind").AsString(); job->ok() && kind != "TFJob") {
     job->At("kind").Fail(StrCat("is '", kind, "', must be TFJob"));
   }
-  MUSTER_ASSIGN_OR_RETURN(Manifest manifest, ParseTfJob(*job, name));
+  MUSTER_ASSIGN_OR_RETURN(Manifest manifest, ParseTfJob(*job, name, other_annotations));
   if (!others.empty()) {
     manifest.notes.push_back(StrCat(name, ": beside the TFJob are ", absl::StrJoin(others, ", "),
                                     ", which are not used"));

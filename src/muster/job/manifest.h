@@ -7,6 +7,7 @@
 // `kubectl apply`.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,9 @@ struct Manifest {
 
 // `name` is the file's name in messages. INVALID_ARGUMENT "NAME:LINE: ..." suggests the nearest
 // valid name for an unknown field. At most 1 MiB, Kubernetes' own limit for an object.
-absl::StatusOr<Manifest> ParseManifest(std::string_view text, const std::string& name);
+// `other_annotations`: names after `muster/` that are somebody else's to read.
+absl::StatusOr<Manifest> ParseManifest(std::string_view text, const std::string& name,
+                                       std::span<const std::string_view> other_annotations = {});
 
 // kubeflow.org/v1 YAML that parses to an equal spec; settings that TFJob lacks become annotations
 // if they differ from their defaults.

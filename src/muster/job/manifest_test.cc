@@ -96,6 +96,14 @@ TEST(Manifest, ReadsATfJob) {
   EXPECT_THAT(manifest->notes, IsEmpty());
 }
 
+TEST(Manifest, AModelFileIsNamedWithItsVerb) {
+  EXPECT_EQ(ToStd(ParseManifest("inputs: {x: float}\nmodel: {type: linear}\n", "model.yaml")
+                      .status()
+                      .message()),
+            "model.yaml: is a model file, and no TFJob: muster train model.yaml --train DATA "
+            "--model-dir FOLDER trains it");
+}
+
 TEST(Manifest, AJobsNameMayHaveAnUnderscore) {
   std::string text(kTfJob);
   text.replace(text.find("name: dist-mnist"), 16, "name: dist_mnist");

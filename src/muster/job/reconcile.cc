@@ -15,6 +15,7 @@ constexpr double kRepeatSeconds = 10;
 constexpr double kHeartbeatSeconds = 60;
 // The time between two looks at an evaluator for which the job waits.
 constexpr double kEvaluatorSeconds = 2;
+constexpr std::string_view kScaledDown = "scaled down";  // TaskStatus::stop_reason
 
 }  // namespace
 
@@ -48,7 +49,7 @@ void Reconciler::AdvanceClock() {
 void Reconciler::MatchTasks() {
   if (status().conditions.empty()) {
     SetCondition("Created", true, "TFJobCreated", StrCat("TFJob ", spec_.name, " is created."));
-    status().start_time = now_.wall;
+    if (!spec_.suspend) status().start_time = now_.wall;
     status().active_since = clock();
   }
   if (status().phase != JobPhase::kActive && status().phase != JobPhase::kSuspended) return;
@@ -57,7 +58,22 @@ void Reconciler::MatchTasks() {
       status().tasks.try_emplace({type, index});
   }
   for (auto& [id, task] : status().tasks) {
-    if (id.index >= spec_.count(id.type) && task.live()) Stop(task, "scaled down");
+    if (id.index >= spec_.count(id.type)) {
+      if (task.live()) Stop(task, std::string(kScaledDown));
+    } else if (task.stop_reason == kScaledDown) {
+      ScaleUp(task);
+    }
+  }
+}
+
+// The job has the task again that it was told to do without.
+void Reconciler::ScaleUp(TaskStatus& task) {
+  if (task.phase == TaskPhase::kStopping) {
+    task.restart_after = true;
+  } else if (task.phase == TaskPhase::kStopped) {
+    const int64_t incarnation = task.incarnation;
+    task = TaskStatus();
+    task.incarnation = incarnation;
   }
 }
 
@@ -81,7 +97,8 @@ void Reconciler::Suspend() {
   if (spec_.suspend) {
     if (AnyLive()) return;
     if (IsTrue("Running"))
-      SetCondition("Running", false, "TFJobSuspended", "The job is suspended.");
+      SetCondition("Running", false, "TFJobSuspended",
+                   StrCat("TFJob ", spec_.name, " is suspended."));
     SetCondition("Suspended", true, "TFJobSuspended",
                  StrCat("TFJob ", spec_.name, " is suspended."));
   } else if (!AnyLive()) {
@@ -109,7 +126,7 @@ void Reconciler::StartWaiting() {
     if (!active && !EvaluatesOn(id)) continue;
     task.phase = TaskPhase::kStarting;
     task.incarnation = s.next_incarnation++;
-    task.restarts_in_place = 0;
+    task.restarts += std::exchange(task.restarts_in_place, 0);  // backoffLimit counts both
     task.hanging = task.cut_off = false;
   }
 }
@@ -156,7 +173,7 @@ void Reconciler::UpdateRunning() {
       });
   if (!running || restarting) return;
   RemoveCondition("Restarting");
-  SetCondition("Running", true, "TFJobRunning", StrCat("TFJob ", spec_.name, " is running."));
+  SetCondition("Running", true, "TFJobRunning", StrCat("TFJob ", FullName(), " is running."));
 }
 
 void Reconciler::WakeAt(double at, const std::string& why) {
@@ -228,6 +245,19 @@ void Reconciler::RemoveCondition(std::string_view type) {
   std::erase_if(status().conditions, [&](const Condition& each) { return each.type == type; });
 }
 
+// The condition keeps its reason and message, as in TFJob.
+void Reconciler::EndRunning() {
+  for (Condition& condition : status().conditions) {
+    if (condition.type != "Running" || !condition.is_true) continue;
+    condition.is_true = false;
+    condition.last_update = condition.last_transition = now_.wall;
+  }
+}
+
+std::string Reconciler::FullName() const {
+  return spec_.name_space.empty() ? spec_.name : StrCat(spec_.name_space, "/", spec_.name);
+}
+
 bool Reconciler::IsTrue(std::string_view type) const {
   const Condition* const condition = result_.status.FindCondition(type);
   return condition != nullptr && condition->is_true;
@@ -247,6 +277,7 @@ Reconciled Reconciler::Run(const Observed& observed) && {
   UpdateRunning();
   Finish();
   EndFailing();
+  StopUnstarted();
   ExpireJob();
   GiveActions(observed);
   ScheduleWake();

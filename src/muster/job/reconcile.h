@@ -44,8 +44,10 @@ struct TaskObservation {
   Phase phase = Phase::kRunning;
   TaskEnd end = {};           // kEnded; `at` is not read
   int restarts_in_place = 0;  // by the launcher itself
-  double idle_seconds = 0;    // kRunning: since its last sign of life
-  bool progressed = false;    // it reported a step, or a checkpoint was saved while it ran
+  // How the run before the last of those restarts ended, if that is known; `at` is not read.
+  std::optional<TaskEnd> end_in_place = {};
+  double idle_seconds = 0;  // kRunning: since its last sign of life
+  bool progressed = false;  // it reported a step, or a checkpoint was saved while it ran
   std::optional<EvaluatorWork> work = {};  // kRunning: of an evaluator
 };
 

@@ -168,5 +168,36 @@ TEST(ReconcileFinish, ANeededEvaluatorThatHasSpentItsRestartsFailsTheJob) {
                                                "failed (exit code 1)"));
 }
 
+TEST(ReconcileFinish, WhatHasNotBegunIsStoppedWhenTheJobHasEnded) {
+  for (const bool succeeds : {true, false}) {
+    Bench bench(GetSpec({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, RestartPolicy::kNever));
+    bench.See(kChief0, TaskObservation::Phase::kRunning, {});
+    bench.See(kWorker0, TaskObservation::Phase::kRunning, {});
+    bench.Pass(1);
+    bench.End(kChief0, succeeds ? Done() : Broken());
+    EXPECT_EQ(bench.job(), succeeds ? JobPhase::kSucceeded : JobPhase::kFailed);
+    EXPECT_EQ(bench.phase(kWorker0), TaskPhase::kRunning);  // cleanPodPolicy None
+    EXPECT_THAT(bench.Actions(), ElementsAre("stop worker-1 #3"));
+    bench.Obey();
+    EXPECT_EQ(bench.phase(kWorker1), TaskPhase::kStopped);
+    EXPECT_THAT(bench.Actions(), IsEmpty());
+  }
+}
+
+TEST(ReconcileFinish, AStopOfAJobThatHasEndedEndsWhatItLeft) {
+  Bench bench(GetSpec({{TaskType::kWorker, 1}, {TaskType::kPs, 1}}, RestartPolicy::kNever));
+  bench.Obey();
+  bench.End(kWorker0, Broken());
+  EXPECT_EQ(bench.job(), JobPhase::kFailed);
+  EXPECT_THAT(bench.Actions(), IsEmpty());
+  bench.seen.cancelled = "stopped by a person";
+  bench.Pass(1);
+  EXPECT_THAT(bench.Actions(), ElementsAre("stop ps-0 #1"));
+  bench.Obey();
+  EXPECT_EQ(bench.phase(kPs0), TaskPhase::kStopped);
+  EXPECT_EQ(bench.job(), JobPhase::kFailed);
+  EXPECT_THAT(bench.FailedMessage(), HasSubstr("worker-0: exit code 1"));
+}
+
 }  // namespace
 }  // namespace muster::job

@@ -43,6 +43,20 @@ TEST(ReconcileRepeat, TheSameEndTwiceInARowFailsTheJobAndSaysSo) {
   EXPECT_EQ(by_manifest.job(), JobPhase::kActive);
 }
 
+TEST(ReconcileRepeat, NumbersInTheLastLineMayDiffer) {
+  const auto disk_full = [](const char* file, const char* step) {
+    return TaskEnd{.exit_code = 1,
+                   .last_line = StrCat("muster: cannot write '", file, "' of step ", step,
+                                       ": No space left on device")};
+  };
+  Bench bench(SpecFor(RestartScope::kTask));
+  bench.Obey();
+  EndAndContinue(&bench, kWorker1, disk_full("m/model.ckpt-150.tmp-7f3a", "150"));
+  EXPECT_EQ(bench.job(), JobPhase::kActive);
+  bench.End(kWorker1, disk_full("m/model.ckpt-160.tmp-90bc2", "160"));
+  EXPECT_THAT(bench.FailedMessage(), HasSubstr("not started a third time"));
+}
+
 TEST(ReconcileRepeat, AnotherEndIsNone) {
   const TaskEnd others[] = {{.exit_code = 2, .last_line = Typo().last_line},
                             {.exit_code = 1, .last_line = "OSError: no route to host"},

@@ -174,5 +174,33 @@ TEST(Reconcile, FailureRulesComeBeforeTheRestartPolicy) {
   EXPECT_EQ(chief.job(), JobPhase::kFailed);
 }
 
+TEST(ReconcileRestart, ARestartInPlaceHasACauseAndCountsForTheBackoffLimit) {
+  JobSpec spec = GetSpec({{TaskType::kWorker, 1}});
+  spec.backoff_limit = 3;
+  Bench bench(spec);
+  bench.Obey();
+  const auto restart = [&](int count, const TaskEnd& end) {
+    bench.See(kWorker0, TaskObservation::Phase::kRunning, {});
+    bench.seen.tasks.back().restarts_in_place = count;
+    bench.seen.tasks.back().end_in_place = end;
+    bench.Pass(200);
+  };
+  restart(2, {.exit_code = 7, .last_line = "KeyError"});
+  ASSERT_EQ(bench.result.status.failures.size(), 1u);
+  EXPECT_EQ(bench.result.status.failures[0].end.exit_code, 7);
+  restart(2, {.exit_code = 8});  // it is seen once more
+  EXPECT_EQ(bench.result.status.failures.size(), 1u);
+  // A new incarnation does not begin to count anew.
+  bench.End(kWorker0, {.exit_code = 143, .disrupted = true}, 0);
+  EXPECT_EQ(bench.result.status.tasks.at(kWorker0).restarts, 2);
+  bench.Obey();
+  restart(1, {.exit_code = 9, .last_line = "ValueError"});
+  EXPECT_THAT(bench.FailedMessage(),
+              HasSubstr("for the 3rd time, backoffLimit 3; the last failure was worker-0: exit "
+                        "code 9, with 'ValueError'."));
+  bench.End(kWorker0, {.lost = true, .disrupted = true, .detail = "its pod was deleted"});
+  EXPECT_EQ(bench.result.status.tasks.at(kWorker0).last_end->exit_code, 9);
+}
+
 }  // namespace
 }  // namespace muster::job

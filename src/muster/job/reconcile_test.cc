@@ -237,5 +237,38 @@ TEST(Reconcile, TimeToLiveDeletesTheJob) {
   EXPECT_EQ(bench.result.actions[0].kind, Kind::kDeleteJob);
 }
 
+TEST(Reconcile, AWorkerThatIsAskedForAgainWhileItStopsStartsAgain) {
+  Bench bench(GetSpec({{TaskType::kWorker, 3}}));
+  bench.Obey();
+  const auto scale = [&](int workers) {
+    bench.spec.replicas[TaskType::kWorker].replicas = workers;
+    bench.Pass(1);
+  };
+  scale(1);
+  EXPECT_THAT(bench.Actions(), ElementsAre("stop worker-1 #2", "stop worker-2 #3"));
+  scale(2);
+  bench.Obey();
+  EXPECT_EQ(bench.phase(kWorker1), TaskPhase::kStarting);
+  EXPECT_THAT(bench.Actions(), ElementsAre("start worker-1 #4"));
+  EXPECT_EQ(bench.result.status.tasks.size(), 2u);
+  // It has ended by the time that it is asked for again.
+  bench.Obey();
+  scale(1);
+  bench.See(kWorker1, Phase::kEnded, {.signal = 15});
+  scale(2);
+  EXPECT_EQ(bench.phase(kWorker1), TaskPhase::kStarting);
+  // So has a job that an older version left without the task.
+  bench.result.status.tasks.at(kWorker1).phase = TaskPhase::kStopped;
+  bench.result.status.tasks.at(kWorker1).stop_reason = "scaled down";
+  bench.Pass(1);
+  EXPECT_EQ(bench.phase(kWorker1), TaskPhase::kStarting);
+}
+
+TEST(TaskEndTest, AReasonStandsInPlaceOfThatItWasLost) {
+  EXPECT_EQ(TaskEnd{.lost = true}.Describe(), "lost: nothing was heard of it any more");
+  const TaskEnd known = {.lost = true, .detail = "its slot container_2 ended with code -104"};
+  EXPECT_EQ(known.Describe(), "its slot container_2 ended with code -104");
+}
+
 }  // namespace
 }  // namespace muster::job

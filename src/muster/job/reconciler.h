@@ -29,6 +29,7 @@ class Reconciler {
   RestartPolicy GetPolicy(TaskType type) const;
   void AdvanceClock();
   void MatchTasks();
+  void ScaleUp(TaskStatus& task);
   void ForgetTasks();
   void Suspend();
   void StartWaiting();
@@ -41,9 +42,12 @@ class Reconciler {
                     const std::string& message);
   void RemoveCondition(std::string_view type);
   bool IsTrue(std::string_view type) const;
+  void EndRunning();
+  std::string FullName() const;  // "NAMESPACE/NAME"
 
   // task_ends.cc
   void RecordObserved(const Observed& observed);
+  void RecordRestartsInPlace(const TaskObservation& seen, TaskStatus& task);
   void RecordEnd(TaskId id, TaskStatus& task, const TaskEnd& end);
   void RecordIdle(TaskId id, TaskStatus& task, double idle_seconds);
   void RecordFailure(TaskId id, const TaskStatus& task, const TaskEnd& end);
@@ -67,6 +71,8 @@ class Reconciler {
   // Adds a disruption to those of the window; returns the pause before the restart.
   double NoteDisruption(std::vector<double>* recent) const;
   void CheckBackoffLimit();
+  // The end of a sentence: "; the last failure was worker-0: exit code 3"; "" for none.
+  std::string DescribeLastFailure() const;
 
   // job_end.cc
   void Stop(TaskStatus& task, const std::string& reason, bool restart_after = false);
@@ -87,6 +93,8 @@ class Reconciler {
   std::string WhyNoWork(TaskId id) const;
   void CutOff(TaskId id, TaskStatus& task, const std::string& reason);
   void EndFailing();
+  // Stops tasks that have not begun when the job has ended.
+  void StopUnstarted();
   void ExpireJob();
   bool AnyLive() const;
 

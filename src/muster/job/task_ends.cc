@@ -1,7 +1,10 @@
 // Records what was observed of tasks, and decides about those that ended.
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
+
+#include "absl/strings/ascii.h"
 
 #include "muster/job/reconciler.h"
 
@@ -25,6 +28,24 @@ bool Fits(const FailureRule& rule, TaskId id, const TaskEnd& end) {
   if (end.disrupted) return false;  // what it ended with is not its own
   return (end.exit_code >= 0 && Contains(rule.exit_codes, end.exit_code)) ||
          (end.signal != 0 && Contains(rule.signals, end.signal));
+}
+
+// Drops each word that has a digit. Such words are steps, ports, names of temporary files: they
+// differ between two failures that have one cause.
+std::string WithoutNumbers(std::string_view line) {
+  std::string kept;
+  for (size_t begin = 0; begin < line.size();) {
+    size_t end = begin;
+    while (end < line.size() && absl::ascii_isalnum(static_cast<unsigned char>(line[end]))) ++end;
+    const std::string_view word = line.substr(begin, end - begin);
+    if (std::none_of(word.begin(), word.end(),
+                     [](unsigned char c) { return absl::ascii_isdigit(c); })) {
+      kept += word;
+    }
+    if (end < line.size()) kept += line[end++];
+    begin = end;
+  }
+  return kept;
 }
 
 std::string Ordinal(int n) {
@@ -59,7 +80,7 @@ void Reconciler::RecordObserved(const Observed& observed) {
     TaskStatus& task = found->second;
     // An older incarnation was seen to have ended before this one was started.
     if (seen.incarnation != task.incarnation || !task.live()) continue;
-    task.restarts_in_place = std::max(task.restarts_in_place, seen.restarts_in_place);
+    RecordRestartsInPlace(seen, task);
     if (seen.phase == Phase::kEnded) {
       RecordEnd(seen.id, task, seen.end);
     } else if (seen.phase == Phase::kGone) {
@@ -69,6 +90,17 @@ void Reconciler::RecordObserved(const Observed& observed) {
       RecordIdle(seen.id, task, seen.idle_seconds);
     }
   }
+}
+
+// The launcher has decided about these ends. They are recorded for people.
+void Reconciler::RecordRestartsInPlace(const TaskObservation& seen, TaskStatus& task) {
+  if (seen.restarts_in_place <= task.restarts_in_place) return;
+  task.restarts_in_place = seen.restarts_in_place;
+  if (!seen.end_in_place) return;
+  task.last_end = seen.end_in_place;
+  task.last_end->at = clock();
+  const bool counts = status().phase == JobPhase::kActive && !task.last_end->succeeded();
+  if (counts) RecordFailure(seen.id, task, *task.last_end);
 }
 
 void Reconciler::RecordIdle(TaskId id, TaskStatus& task, double idle_seconds) {
@@ -93,7 +125,9 @@ void Reconciler::RecordEnd(TaskId id, TaskStatus& task, const TaskEnd& reported)
     // The task ended because the job stopped it, whatever its exit code says. A task that succeeded
     // before the Stop reached it has succeeded.
     const bool done = end.succeeded() && !task.restart_after && !task.gang;
-    if (!task.hanging) task.last_end = end;
+    // That a stopped task does not exist any more says less than how its run before ended.
+    const bool says_less = end.lost && task.restarts_in_place > 0;
+    if (!task.hanging && !(says_less && task.last_end)) task.last_end = end;
     task.phase = task.restart_after ? TaskPhase::kWaiting
                  : done             ? TaskPhase::kSucceeded
                                     : TaskPhase::kStopped;
@@ -162,7 +196,7 @@ bool Reconciler::RepeatsItself(TaskId id, TaskStatus& task, const TaskEnd& end) 
     // Without a model folder nobody can see whether the task trained in between.
     const bool trained = spec_.model_dir.empty() && before && end.at - before->at > kUnseenSeconds;
     return before && !trained && before->exit_code == end.exit_code &&
-           before->last_line == end.last_line;
+           WithoutNumbers(before->last_line) == WithoutNumbers(end.last_line);
   };
   bool repeats = is_same(task.early_end);
   if (spec_.restart_scope == RestartScope::kGang && id.type != TaskType::kEvaluator) {
@@ -285,7 +319,8 @@ void Reconciler::GiveUp(TaskStatus& task) {
   const std::string why = StrCat("given up: its budget of ", budget.per_task, " restarts in ",
                                  PrintDuration(budget.window_seconds), " is spent");
   for (TaskEnd* const end : {&*task.last_end, &status().failures.back().end}) {
-    end->detail = end->detail.empty() ? why : StrCat(why, "; ", end->detail);
+    const std::string how = end->lost ? end->Describe() : end->detail;
+    end->detail = how.empty() ? why : StrCat(why, "; ", how);
   }
 }
 
@@ -336,13 +371,22 @@ void Reconciler::CheckBackoffLimit() {
     if (GetPolicy(id.type) == RestartPolicy::kNever) continue;
     sum += task.restarts + task.restarts_in_place;
   }
-  if (sum >= std::max(1, *spec_.backoff_limit)) {
-    for (TaskStatus* const task : counted_now_) --task->restarts;  // they are not made
-    FailAndStop(StrCat("TFJob ", spec_.name,
-                       " has failed because it has reached the specified backoff "
-                       "limit: its tasks were to start again for the ",
-                       Ordinal(sum), " time, backoffLimit ", *spec_.backoff_limit, "."));
-  }
+  if (sum < std::max(1, *spec_.backoff_limit)) return;
+  for (TaskStatus* const task : counted_now_) --task->restarts;  // they are not made
+  FailAndStop(StrCat("TFJob ", spec_.name,
+                     " has failed because it has reached the specified backoff "
+                     "limit: its tasks were to start again for the ",
+                     Ordinal(sum), " time, backoffLimit ", *spec_.backoff_limit,
+                     DescribeLastFailure(), "."));
+}
+
+std::string Reconciler::DescribeLastFailure() const {
+  const auto& failures = result_.status.failures;
+  const auto last = std::find_if(failures.rbegin(), failures.rend(),
+                                 [](const Failure& each) { return !each.follow_up; });
+  if (last == failures.rend()) return "";
+  return StrCat("; the last failure was ", TaskName(last->task), ": ", last->end.Describe(),
+                last->end.last_line.empty() ? "" : StrCat(", with '", last->end.last_line, "'"));
 }
 
 }  // namespace muster::job

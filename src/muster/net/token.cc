@@ -39,9 +39,9 @@ absl::StatusOr<Token> Token::Parse(std::string_view text, std::string_view where
   const bool digits =
       std::all_of(hex.begin(), hex.end(), [](unsigned char c) { return absl::ascii_isxdigit(c); });
   if (hex.size() != 2 * kTokenBytes || !digits) {
-    return absl::InvalidArgumentError(StrCat("token in ", where, ": ", hex.size(),
-                                             " characters, which are not the ", 2 * kTokenBytes,
-                                             " hex digits of a token; let muster make one"));
+    return absl::InvalidArgumentError(
+        StrCat("token in ", where, ": ", hex.size(), " characters, which are not the ",
+               2 * kTokenBytes, " hex digits of a key; make one by: openssl rand -hex 32"));
   }
   return Token(absl::AsciiStrToLower(ToAbsl(hex)));
 }

@@ -107,6 +107,7 @@ TEST_F(TokenTest, BadFilesAreNamedAndNotQuoted) {
   EXPECT_TRUE(absl::IsInvalidArgument(read.status()));
   EXPECT_THAT(read.status().ToString(), HasSubstr(path_));
   EXPECT_THAT(read.status().ToString(), Not(HasSubstr("hunter2")));
+  EXPECT_THAT(read.status().ToString(), HasSubstr("make one by: openssl rand -hex 32"));
   ASSERT_TRUE(WriteSecretFile(path_, std::string(2000, 'a')).ok());
   EXPECT_TRUE(absl::IsInvalidArgument(ReadTokenFile(path_).status()));
   ASSERT_EQ(unlink(path_.c_str()), 0);

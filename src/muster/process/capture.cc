@@ -25,7 +25,7 @@ bool ReadSome(int fd, size_t max_bytes, std::string* output) {
 }  // namespace
 
 absl::StatusOr<CapturedRun> RunCaptured(ProcessTree* tree, ChildSpec spec, double timeout_seconds,
-                                        size_t max_bytes) {
+                                        size_t max_bytes, Captured captured) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     const int error = errno;
@@ -33,7 +33,8 @@ absl::StatusOr<CapturedRun> RunCaptured(ProcessTree* tree, ChildSpec spec, doubl
   }
   const Descriptor reader(ends[0]);
   Descriptor writer(ends[1]);
-  spec.stdout_fd = spec.stderr_fd = writer.get();
+  spec.stdout_fd = writer.get();
+  if (captured == Captured::kStdoutAndStderr) spec.stderr_fd = writer.get();
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Child> child,
                           tree == nullptr ? Child::Start(spec) : tree->Start(spec));
   writer.Reset();

@@ -20,9 +20,8 @@ namespace muster::process {
 namespace {
 
 constexpr int kMaxSnapshots = 5;
-constexpr int kMaxExecLooks = 100;
+constexpr int kMaxExecLooks = 5000;  // a second at least
 constexpr int kExecLookMicros = 200;
-constexpr int kEmptyLooks = 6;  // so often in a row is no chance
 
 // The fields of stat after the name, counted from the state (field 3 of proc(5)).
 enum StatField : size_t {
@@ -36,6 +35,9 @@ enum StatField : size_t {
   kChildrenSystemTicks = 14,
   kThreads = 17,
   kStartTicks = 19,
+  kCodeEnd = 24,
+  kEnvironmentStart = 47,
+  kEnvironmentEnd = 48,
   kFieldsNeeded = 20,
 };
 
@@ -69,17 +71,34 @@ bool RunsAProgram(pid_t pid) {
   return readlink(StrCat("/proc/", pid, "/exe").c_str(), &first, 1) > 0;
 }
 
-// Reads what the process was given; empty if it cannot be seen. During an exec the environment and,
-// for longer, the command line read as empty, so this looks again.
+// Returns how many bytes of environment the process was given; none while an exec has not laid them
+// out yet, and of what runs no program. The kernel notes the end of the code after all the rest
+// (load_elf_binary of Linux), until when an environment may be shown as having no bytes.
+std::optional<uint64_t> EnvironmentSize(pid_t pid) {
+  const auto text = ReadSmallFile(StrCat("/proc/", pid, "/stat"));
+  if (!text) return std::nullopt;
+  const std::vector<absl::string_view> fields =
+      absl::StrSplit(text->substr(text->rfind(')') + 1), absl::ByAnyChar(" \n"), absl::SkipEmpty());
+  uint64_t code = 0, start = 0, end = 0;
+  if (fields.size() <= kEnvironmentEnd || !absl::SimpleAtoi(fields[kCodeEnd], &code) || code == 0 ||
+      !absl::SimpleAtoi(fields[kEnvironmentStart], &start) ||
+      !absl::SimpleAtoi(fields[kEnvironmentEnd], &end)) {
+    return std::nullopt;
+  }
+  return end - start;
+}
+
+// Reads what the process was given; empty if it cannot be seen. During an exec, which lasts as long
+// as the processor is taken away from it, the environment reads as empty, so this looks again.
 std::string ReadEnvironment(pid_t pid) {
-  const std::string folder = StrCat("/proc/", pid);
-  for (int look = 0, empty = 0; look < kMaxExecLooks; ++look) {
-    const auto environment = ReadSmallFile(folder + "/environ", size_t{4} << 20);
+  const std::string path = StrCat("/proc/", pid, "/environ");
+  for (int look = 0; look < kMaxExecLooks; ++look) {
+    const auto environment = ReadSmallFile(path, size_t{4} << 20);
     if (!environment || !environment->empty()) return environment.value_or("");
+    const auto size = EnvironmentSize(pid);
+    if (size == uint64_t{0}) return "";
+    if (size) continue;  // the exec has just laid it out
     if (!RunsAProgram(pid)) return "";
-    // One look is not enough: the command line may still be that of the program before the exec.
-    const auto command = ReadSmallFile(folder + "/cmdline", 1);
-    if (command && !command->empty() && ++empty == kEmptyLooks) return "";
     usleep(kExecLookMicros);
   }
   return "";

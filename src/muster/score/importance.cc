@@ -68,8 +68,12 @@ class AllRows {
         Add(batch, row);
       }
     }
-    if (all_.rows() == 0) return absl::InvalidArgumentError("explain: the data has no rows");
-    return absl::OkStatus();
+    if (all_.rows() > 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        bad_records_ == 0
+            ? "explain: the data has no rows"
+            : StrCat("explain: none of the data's ", bad_records_,
+                     " rows can be read; without --max-bad-records the error says why"));
   }
 
   size_t count() const { return static_cast<size_t>(all_.rows()); }

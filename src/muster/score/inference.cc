@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
+
 #include "muster/score/exported_weights.h"
 
 namespace muster::score {
@@ -34,6 +36,15 @@ absl::StatusOr<model::ModelSpec> LoadModelDir(io::FileSystem& files, const std::
                                     "'muster train'"));
 }
 
+bool IsUntrained(std::string_view prefix) { return io::Basename(prefix) == "model.ckpt-0"; }
+
+absl::Status CheckTrained(const checkpoint::Found& found) {
+  if (found.broken.empty() || !IsUntrained(found.prefix)) return absl::OkStatus();
+  return absl::DataLossError(StrCat("besides ", found.prefix,
+                                    ", whose weights are untrained, no checkpoint is intact; ",
+                                    "put back a copy of one: ", absl::StrJoin(found.broken, "; ")));
+}
+
 absl::StatusOr<checkpoint::Restored> LoadWeights(io::FileSystem& files,
                                                  const model::ModelSpec& spec,
                                                  const WeightsSource& source,
@@ -43,6 +54,7 @@ absl::StatusOr<checkpoint::Restored> LoadWeights(io::FileSystem& files,
   if (!source.fall_back) {
     MUSTER_RETURN_IF_ERROR(checkpoint::CheckNewest({restored.prefix, restored.broken}));
   }
+  MUSTER_RETURN_IF_ERROR(CheckTrained({restored.prefix, restored.broken}));
   MUSTER_RETURN_IF_ERROR(variables.CheckDynamic());
   return restored;
 }

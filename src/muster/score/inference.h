@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "muster/base/status.h"
 #include "muster/checkpoint/checkpoint.h"
@@ -27,8 +28,14 @@ struct WeightsSource {
   bool fall_back = false;
 };
 
+// Whether it is a training's first checkpoint, from before its first step.
+bool IsUntrained(std::string_view prefix);
+// DATA_LOSS if newer checkpoints than an untrained one were skipped.
+absl::Status CheckTrained(const checkpoint::Found& found);
+
 // Fills `variables`, which belong to a model of `spec` and have no slots. NOT_FOUND if there is no
-// checkpoint; DATA_LOSS if it is broken, or if the newest is broken and `fall_back` is false;
+// checkpoint; DATA_LOSS if it is broken, or if the newest is broken and `fall_back` is false or all
+// others are untrained;
 // FAILED_PRECONDITION if it belongs to another model; errors of RestoreExport. After an error the
 // variables hold unspecified values.
 absl::StatusOr<checkpoint::Restored> LoadWeights(io::FileSystem& files,

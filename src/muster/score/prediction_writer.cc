@@ -2,19 +2,17 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 
 #include "muster/base/strings.h"
-#include "muster/formats/columns.h"
-#include "muster/formats/csv.h"
+#include "muster/formats/batch_stream.h"
 #include "muster/formats/example.h"
 #include "muster/formats/tfrecord.h"
+#include "muster/score/prediction_columns.h"
+#include "muster/score/prediction_rows.h"
 #include "muster/score/text_buffer.h"
-#include "nlohmann/json.hpp"
 
 namespace muster::score {
 namespace {
@@ -46,6 +44,7 @@ class Output {
     if (path_ != "-") return file_->Append(text);
     while (!text.empty()) {
       const ssize_t n = write(STDOUT_FILENO, text.data(), text.size());
+      if (n < 0 && errno == EPIPE) return absl::CancelledError("nobody reads standard output");
       if (n < 0) return ErrnoStatus(errno, "writing predictions to standard output");
       text.remove_prefix(static_cast<size_t>(n));
     }
@@ -75,54 +74,19 @@ class Output {
   bool closed_ = false;
 };
 
-// Returns the indices in `shape` of the tensors that are written.
-std::vector<size_t> WrittenTensors(const engine::Predictions& shape, bool csv) {
-  const bool says_logistic = shape.Find("logistic") != nullptr;
-  std::vector<size_t> places;
-  for (size_t i = 0; i < shape.tensors.size(); ++i) {
-    const engine::PredictionTensor& tensor = shape.tensors[i];
-    if (tensor.same_in_all_rows) continue;
-    if (csv && says_logistic && tensor.name == "probabilities") continue;
-    places.push_back(i);
-  }
-  return places;
-}
-
-std::string Quoted(std::string_view text) {
-  return nlohmann::json(std::string(text))
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-// Whether a cell of CSV needs quotes.
-bool NeedsQuotes(std::string_view cell) {
-  struct Special {
-    bool is[256] = {};
-    constexpr Special() {
-      for (const char c : {',', '"', '\n', '\r'}) is[static_cast<uint8_t>(c)] = true;
-    }
-  };
-  static constexpr Special kSpecial;
-  return std::ranges::any_of(cell, [](char c) { return kSpecial.is[static_cast<uint8_t>(c)]; });
-}
-
 class TextWriter : public PredictionWriter {
  public:
-  TextWriter(std::unique_ptr<Output> output, Options options, const engine::Predictions& shape)
-      : output_(std::move(output)),
-        options_(std::move(options)),
-        places_(WrittenTensors(shape, options_.format == PredictionFormat::kCsv)) {
-    if (options_.format == PredictionFormat::kCsv) AppendHeader(shape);
+  TextWriter(std::unique_ptr<Output> output, const Options& options,
+             const engine::Predictions& shape)
+      : output_(std::move(output)), rows_(options, shape) {
+    rows_.AppendHeader(shape, &text_);
   }
 
   absl::Status Write(std::span<const std::string> keys,
                      const engine::Predictions& predictions) override {
-    for (int row = 0; row < predictions.rows; ++row, ++row_) {
-      const std::string* const key = keys.empty() ? nullptr : &keys[static_cast<size_t>(row)];
-      if (options_.format == PredictionFormat::kCsv) {
-        AppendCsv(predictions, row, key);
-      } else {
-        AppendJson(predictions, row, key);
-      }
+    for (int row = 0; row < predictions.rows; ++row) {
+      rows_.AppendRow(keys, predictions, row, &text_);
+      text_.Append('\n');
     }
     return text_.size() < kFlushBytes ? absl::OkStatus() : TextWriter::Flush();
   }
@@ -139,134 +103,29 @@ class TextWriter : public PredictionWriter {
   }
 
  private:
-  void AppendHeader(const engine::Predictions& shape) {
-    AppendCell(options_.key);
-    for (const size_t place : places_) {
-      const engine::PredictionTensor& tensor = shape.tensors[place];
-      if (tensor.width == 1) {
-        text_.Append(StrCat(",", tensor.name));
-        continue;
-      }
-      for (int i = 0; i < tensor.width; ++i) text_.Append(StrCat(",", tensor.name, "_", i));
-    }
-    text_.Append('\n');
-  }
-
-  void AppendCell(std::string_view cell) {
-    if (!NeedsQuotes(cell)) return text_.Append(cell);
-    std::string quoted;
-    formats::AppendCsvCell(cell, ',', &quoted);
-    text_.Append(quoted);
-  }
-
-  // `key` is null if rows are numbered.
-  void AppendCsv(const engine::Predictions& predictions, int row, const std::string* key) {
-    if (key == nullptr) {
-      text_.AppendNumber(row_);
-    } else {
-      AppendCell(*key);
-    }
-    for (const size_t place : places_) {
-      const engine::PredictionTensor& tensor = predictions.tensors[place];
-      for (size_t i = tensor.begin(row), end = i + tensor.width; i < end; ++i) {
-        text_.Append(',');
-        switch (tensor.type) {
-          case formats::ValueType::kInt:
-            text_.AppendNumber(tensor.ints[i]);
-            break;
-          case formats::ValueType::kFloat:
-            text_.AppendNumber(tensor.floats[i]);
-            break;
-          case formats::ValueType::kString:
-            AppendCell(tensor.strings[i]);
-            break;
-        }
-      }
-    }
-    text_.Append('\n');
-  }
-
-  void AppendJson(const engine::Predictions& predictions, int row, const std::string* key) {
-    text_.Append(StrCat("{", Quoted(options_.key), ":"));
-    if (key == nullptr) {
-      text_.AppendNumber(row_);
-    } else {
-      text_.Append(options_.numeric_key ? *key : Quoted(*key));
-    }
-    for (const size_t place : places_) {
-      const engine::PredictionTensor& tensor = predictions.tensors[place];
-      text_.Append(StrCat(",\"", tensor.name, "\":["));
-      for (size_t i = tensor.begin(row), end = i + tensor.width; i < end; ++i) {
-        if (i > tensor.begin(row)) text_.Append(',');
-        switch (tensor.type) {
-          case formats::ValueType::kInt:
-            text_.AppendNumber(tensor.ints[i]);
-            break;
-          case formats::ValueType::kFloat:
-            text_.AppendNumber(tensor.floats[i]);
-            break;
-          case formats::ValueType::kString:
-            text_.Append(Quoted(tensor.strings[i]));
-            break;
-        }
-      }
-      text_.Append(']');
-    }
-    text_.Append("}\n");
-  }
-
   std::unique_ptr<Output> output_;
-  const Options options_;
-  const std::vector<size_t> places_;
+  PredictionRows rows_;
   TextBuffer text_;
-  int64_t row_ = 0;
 };
-
-formats::Schema ExampleSchema(const PredictionWriter::Options& options,
-                              const engine::Predictions& shape, std::span<const size_t> places) {
-  using formats::ValueType;
-  const auto field = [](std::string name, ValueType type, bool list) {
-    formats::Field f;
-    f.name = std::move(name);
-    f.type = type;
-    f.list = list;
-    return f;
-  };
-  formats::Schema schema;
-  schema.fields.push_back(
-      field(options.key, options.numeric_key ? ValueType::kInt : ValueType::kString, false));
-  for (const size_t place : places) {
-    const engine::PredictionTensor& tensor = shape.tensors[place];
-    schema.fields.push_back(field(tensor.name, tensor.type, tensor.width > 1));
-  }
-  return schema;
-}
 
 class ExampleWriter : public PredictionWriter {
  public:
   ExampleWriter(std::unique_ptr<Output> output, std::unique_ptr<formats::TfRecordWriter> writer,
-                Options options, const engine::Predictions& shape)
+                PredictionColumns columns)
       : output_(std::move(output)),
         writer_(std::move(writer)),
-        options_(std::move(options)),
-        places_(WrittenTensors(shape, /*csv=*/false)),
-        schema_(ExampleSchema(options_, shape, places_)),
-        columns_(schema_),
-        encoder_(schema_) {}
+        columns_(std::move(columns)),
+        encoder_(columns_.schema()) {}
 
   absl::Status Write(std::span<const std::string> keys,
                      const engine::Predictions& predictions) override {
-    columns_.Clear();
-    for (int row = 0; row < predictions.rows; ++row) {
-      MUSTER_RETURN_IF_ERROR(Append(
-          predictions, row, keys.empty() ? StrCat(row_ + row) : keys[static_cast<size_t>(row)]));
-    }
+    MUSTER_ASSIGN_OR_RETURN(const formats::Columns* const columns,
+                            columns_.Fill(keys, predictions));
     std::string record;
-    for (int row = 0; row < columns_.rows(); ++row) {
-      encoder_.Encode(columns_, row, &record);
+    for (int row = 0; row < columns->rows(); ++row) {
+      encoder_.Encode(*columns, row, &record);
       MUSTER_RETURN_IF_ERROR(writer_->Write(record));
     }
-    row_ += columns_.rows();
     return absl::OkStatus();
   }
 
@@ -276,47 +135,40 @@ class ExampleWriter : public PredictionWriter {
   }
 
  private:
-  absl::Status Append(const engine::Predictions& predictions, int row, const std::string& key) {
-    if (options_.numeric_key) {
-      int64_t number = 0;
-      if (!absl::SimpleAtoi(key, &number)) {
-        return absl::InternalError(StrCat("prediction key '", key, "' is not a number"));
-      }
-      columns_.mutable_column(0).ints.push_back(number);
-    } else {
-      columns_.mutable_column(0).strings.push_back(columns_.Store(key));
-    }
-    for (size_t field = 0; field < places_.size(); ++field) {
-      const engine::PredictionTensor& tensor = predictions.tensors[places_[field]];
-      formats::Column& column = columns_.mutable_column(static_cast<int>(field) + 1);
-      const auto append = [&](const auto& values, auto* out) {
-        const auto begin = values.begin() + static_cast<ptrdiff_t>(tensor.begin(row));
-        out->insert(out->end(), begin, begin + tensor.width);
-      };
-      switch (tensor.type) {
-        case formats::ValueType::kInt:
-          append(tensor.ints, &column.ints);
-          break;
-        case formats::ValueType::kFloat:
-          append(tensor.floats, &column.floats);
-          break;
-        case formats::ValueType::kString:  // the strings live until they are encoded
-          append(tensor.strings, &column.strings);
-          break;
-      }
-    }
-    columns_.AddRow();
-    return absl::OkStatus();
-  }
-
   std::unique_ptr<Output> output_;
   std::unique_ptr<formats::TfRecordWriter> writer_;
-  const Options options_;
-  const std::vector<size_t> places_;
-  const formats::Schema schema_;
-  formats::Columns columns_;
+  PredictionColumns columns_;
   formats::ExampleEncoder encoder_;
-  int64_t row_ = 0;
+};
+
+// Each batch is on its way when Write returns: the program that reads them may wait for it.
+class StreamWriter : public PredictionWriter {
+ public:
+  StreamWriter(std::unique_ptr<Output> output, PredictionColumns columns)
+      : output_(std::move(output)), columns_(std::move(columns)), encoder_(columns_.schema()) {}
+
+  absl::Status Start() { return output_->Append(encoder_.Start()); }
+
+  absl::Status Write(std::span<const std::string> keys,
+                     const engine::Predictions& predictions) override {
+    if (predictions.rows == 0) return absl::OkStatus();
+    MUSTER_ASSIGN_OR_RETURN(const formats::Columns* const columns,
+                            columns_.Fill(keys, predictions));
+    frame_.clear();
+    MUSTER_RETURN_IF_ERROR(encoder_.Encode(*columns, &frame_));
+    return output_->Append(frame_);
+  }
+
+  absl::Status Close() override {
+    MUSTER_RETURN_IF_ERROR(output_->Append(formats::BatchStreamEncoder::End()));
+    return output_->Finish();
+  }
+
+ private:
+  std::unique_ptr<Output> output_;
+  PredictionColumns columns_;
+  formats::BatchStreamEncoder encoder_;
+  std::string frame_;
 };
 
 }  // namespace
@@ -329,6 +181,7 @@ absl::StatusOr<PredictionFormat> FormatFor(const std::string& path) {
   if (absl::EndsWith(path, ".tfrecord") || absl::EndsWith(path, ".tfrecords")) {
     return PredictionFormat::kTfRecord;
   }
+  if (absl::EndsWith(path, ".batches")) return PredictionFormat::kBatches;
   return absl::InvalidArgumentError(StrCat("output '", path,
                                            "': the name must end in .csv, .jsonl or .tfrecord; ",
                                            "or give --format csv|jsonl|tfrecord"));
@@ -344,22 +197,23 @@ absl::StatusOr<std::unique_ptr<PredictionWriter>> PredictionWriter::Create(
   engine::Predictions shape;
   predictor.Predict({}, &shape);
   MUSTER_ASSIGN_OR_RETURN(auto output, Output::Open(files, options.path));
-  for (const engine::PredictionTensor& tensor : shape.tensors) {
-    if (tensor.width > 0 || options.format != PredictionFormat::kCsv) continue;
-    return absl::InvalidArgumentError(StrCat(
-        "prediction '", tensor.name, "' has a varying number of values, which columns of CSV ",
-        "cannot hold: give --format jsonl or tfrecord"));
+  MUSTER_RETURN_IF_ERROR(CheckHolds(options.format, shape));
+  if (options.format == PredictionFormat::kBatches) {
+    auto writer =
+        std::make_unique<StreamWriter>(std::move(output), PredictionColumns(options, shape));
+    MUSTER_RETURN_IF_ERROR(writer->Start());
+    return writer;
   }
   if (options.format != PredictionFormat::kTfRecord) {
-    return std::make_unique<TextWriter>(std::move(output), std::move(options), shape);
+    return std::make_unique<TextWriter>(std::move(output), options, shape);
   }
   if (options.path == "-") {
     return absl::InvalidArgumentError("TFRecord predictions need a file: --out FILE.tfrecord");
   }
   MUSTER_ASSIGN_OR_RETURN(auto writer, formats::TfRecordWriter::Create(
                                            output->ReleaseFile(), formats::Compression::kNone));
-  return std::make_unique<ExampleWriter>(std::move(output), std::move(writer), std::move(options),
-                                         shape);
+  return std::make_unique<ExampleWriter>(std::move(output), std::move(writer),
+                                         PredictionColumns(options, shape));
 }
 
 }  // namespace muster::score

@@ -21,10 +21,11 @@ enum class PredictionFormat {
   kCsv,
   kJsonLines,  // {"KEY":...,"logits":[x],...,"classes":[">50K"]}: every tensor as a list
   kTfRecord,   // tf.Example with the same features
+  kBatches,    // a stream of batches (docs/formats/batch_stream.md) with the same columns
 };
 
 // Returns the format for the end of the file's name: .csv, .jsonl or .json, .tfrecord or
-// .tfrecords. INVALID_ARGUMENT for any other name.
+// .tfrecords, .batches. INVALID_ARGUMENT for any other name.
 absl::StatusOr<PredictionFormat> FormatFor(const std::string& path);
 
 // The file appears under its name when Close() has returned OK. Until then it has a temporary name,
@@ -32,7 +33,7 @@ absl::StatusOr<PredictionFormat> FormatFor(const std::string& path);
 class PredictionWriter {
  public:
   struct Options {
-    std::string path;  // "-": standard output (CSV and JSON lines)
+    std::string path;  // "-": standard output (not for TFRecord)
     PredictionFormat format = PredictionFormat::kCsv;
     std::string key;           // the key's name; "": "row", and rows are numbered
     bool numeric_key = false;  // in JSON and Example the key is a number

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "muster/base/strings.h"
 #include "muster/formats/example.h"
 #include "muster/formats/tfrecord.h"
 #include "muster/io/memory_file_system.h"
+#include "muster/score/prediction_rows.h"
 
 namespace muster::score {
 namespace {
@@ -123,6 +125,37 @@ TEST_F(PredictionWriterTest, FormatByName) {
   EXPECT_EQ(FormatFor("a.jsonl").value(), PredictionFormat::kJsonLines);
   EXPECT_EQ(FormatFor("a.tfrecord").value(), PredictionFormat::kTfRecord);
   EXPECT_TRUE(absl::IsInvalidArgument(FormatFor("a.parquet").status()));
+}
+
+TEST_F(PredictionWriterTest, ValuesAreTheRowsOfFiles) {
+  const engine::Predictor predictor({}, {});
+  engine::Predictions predictions;
+  predictor.Predict(std::vector<float>{0.0f, 2.5f}, &predictions);
+  const std::vector<std::string> keys = {"x", "y,z"};
+  for (const auto format : {PredictionFormat::kCsv, PredictionFormat::kJsonLines}) {
+    const PredictionWriter::Options options = {.path = "p", .format = format, .key = "name"};
+    const auto values = PredictionValues::Create(options, predictor);
+    ASSERT_TRUE(values.ok()) << values.status();
+    WriteBinary(options, keys, {});
+    std::string text = io::ReadFile(*files_, "p").value();
+    if (format == PredictionFormat::kCsv) text.erase(0, text.find('\n') + 1);
+    for (int time = 0; time < 2; ++time) {
+      const auto rows = (*values)->Encode(keys, predictions);
+      ASSERT_TRUE(rows.ok()) << rows.status();
+      ASSERT_EQ(rows->size(), 2);
+      EXPECT_EQ(StrCat((*rows)[0], "\n", (*rows)[1], "\n"), text);
+    }
+    ASSERT_TRUE(files_->Remove("p").ok());
+  }
+  const auto examples = PredictionValues::Create(
+      {.path = "", .format = PredictionFormat::kTfRecord, .key = "name"}, predictor);
+  const auto rows = (*examples)->Encode(keys, predictions);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(formats::DescribeExample((*rows)[1]).value().front().name, "class_ids");
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      PredictionValues::Create({.path = "", .format = PredictionFormat::kBatches, .key = "name"},
+                               predictor)
+          .status()));
 }
 
 }  // namespace

@@ -105,6 +105,21 @@ TEST_F(CheckpointChoiceTest, AnEvaluationFallsBackAndSaysSo) {
   EXPECT_THAT(estimator->restore_note(), HasSubstr("passed over"));
 }
 
+TEST_F(CheckpointChoiceTest, ATrainingDoesNotBeginAnewOverBrokenCheckpoints) {
+  BreakTheNewest();
+  TrainSpec spec = Training();
+  spec.max_steps = 30;
+  for (const char* const name : {"model.ckpt-10.index", "model.ckpt-10.data-00000-of-00001"}) {
+    ASSERT_TRUE(files_->Remove(StrCat("model/", name)).ok());
+  }
+  ASSERT_TRUE(files_->Stat("model/model.ckpt-0.index").ok());
+  const absl::Status status = Train("model", spec).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(ToStd(status.message())),
+              AllOf(HasSubstr("model/model.ckpt-0 would begin the training anew"),
+                    HasSubstr("model.ckpt-20.data")));
+}
+
 TEST_F(CheckpointChoiceTest, AWarmStartDoesNotFallBack) {
   BreakTheNewest();
   Write("model/model.ckpt-20.index", "no index");

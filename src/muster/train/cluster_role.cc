@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 
 #include "muster/data/batch_stream_reader.h"
@@ -73,6 +74,15 @@ std::vector<std::string> GetAddresses(const RunConfig& config, bool evaluator) {
   return addresses;
 }
 
+// Returns one spelling for addresses that name one place: host names know no case, and localhost is
+// 127.0.0.1.
+std::string CanonicalAddress(const std::string& host_and_port) {
+  const auto address = GetAddress(host_and_port);
+  if (!address.ok()) return host_and_port;  // the error is reported when the address is used
+  const std::string host = absl::AsciiStrToLower(address->host);
+  return StrCat(host == "localhost" ? "127.0.0.1" : host, ":", address->port);
+}
+
 // Two tasks that listen on one address would wait for each other until the rendezvous timeout. An
 // evaluator does not listen.
 absl::Status CheckAddressesDiffer(const RunConfig& config) {
@@ -82,7 +92,7 @@ absl::Status CheckAddressesDiffer(const RunConfig& config) {
     for (size_t i = 0; i < addresses.size(); ++i) {
       if (addresses[i].empty()) continue;  // the cluster has no task of this index
       const std::string name = StrCat(type, "-", i);
-      const auto [other, is_new] = names.try_emplace(addresses[i], name);
+      const auto [other, is_new] = names.try_emplace(CanonicalAddress(addresses[i]), name);
       if (is_new) continue;
       return absl::InvalidArgumentError(StrCat("TF_CONFIG: ", other->second, " and ", name,
                                                " have the same address ", addresses[i],

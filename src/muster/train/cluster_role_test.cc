@@ -91,12 +91,14 @@ TEST_F(ClusterRoleTest, TwoTasksOfOneAddressAreRefusedAndNamed) {
   for (const auto& [cluster, tasks] :
        {std::pair(R"("cluster":{"chief":["h0:1"],"worker":["h1:1","h1:1"]})",
                   "worker-0 and worker-1"),
-        std::pair(R"("cluster":{"chief":["h1:1"],"worker":["h2:1"],"ps":["h1:1"]})",
+        std::pair(R"("cluster":{"chief":["localhost:1"],"worker":["h1:1","127.0.0.1:1"]})",
+                  "chief-0 and worker-1"),
+        std::pair(R"("cluster":{"chief":["h1:1"],"worker":["h2:1"],"ps":["H1:1"]})",
                   "chief-0 and ps-0")}) {
     const auto role = JoinFromEnvironment(MakeConfig(cluster, "chief", 0), {}, clock_);
     EXPECT_TRUE(absl::IsInvalidArgument(role.status())) << role.status();
     EXPECT_THAT(std::string(ToStd(role.status().message())),
-                AllOf(HasSubstr(tasks), HasSubstr("h1:1")));
+                AllOf(HasSubstr(tasks), HasSubstr("1:1")));
   }
   // An evaluator does not listen: its address means nothing.
   EXPECT_THAT(

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/data/batch_stream_reader.h"
 #include "muster/features/measure.h"
 #include "muster/formats/event.h"
 #include "muster/model/keras/exported_saved_model.h"
@@ -115,6 +116,11 @@ struct Estimator::Inference {
     for (const data::BadRecord& record : bad) MUSTER_RETURN_IF_ERROR(reject(record));
     return absl::OkStatus();
   }
+
+  void Warn(const InputSpec& spec) {
+    if (!spec.watch_words) return;
+    for (const std::string& each : input->ConsumeWarnings()) session.progress.Warn(each);
+  }
 };
 
 // The input of an evaluation, with the groups that its metrics need.
@@ -199,6 +205,7 @@ absl::Status Estimator::RunEvaluation(Inference& run, const EvalSpec& spec,
         CallEach(hooks, [&](Hook& hook) { return hook.BeforeRun(run.session); }));
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
     MUSTER_RETURN_IF_ERROR(run.Reject(batch, spec.reject));
+    run.Warn(spec.input);
     if (batch == nullptr) break;
     const features::FeatureBatch& features = batch->features;
     MUSTER_RETURN_IF_ERROR(pass->Run(features, &forward));
@@ -225,7 +232,7 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
       RunEvaluation(*opened, spec, [&](const engine::Forward& forward, const InputBatch& batch) {
         metrics.Add(forward, batch);
       }));
-  progress.Update(opened->state, /*last=*/true);
+  progress.Finish(opened->state);
   MUSTER_RETURN_IF_ERROR(metrics.Finish());
   return Conclude(spec,
                   {.step = opened->restored.step,
@@ -268,7 +275,13 @@ absl::Status Estimator::CheckData(const EvalSpec& spec) {
 
 absl::StatusOr<EvalResult> Estimator::Conclude(const EvalSpec& spec, EvalResult result,
                                                const BeforeEvents& before_events) {
-  if (result.examples == 0) return absl::InvalidArgumentError("evaluate: the data has no rows");
+  if (result.examples == 0) {
+    return absl::InvalidArgumentError(
+        result.bad_records == 0
+            ? "evaluate: the data has no rows"
+            : StrCat("evaluate: none of the data's ", result.bad_records,
+                     " rows can be read; without --max-bad-records the error says why"));
+  }
   result.metrics.emplace_back("global_step", static_cast<double>(result.step));
   if (before_events) MUSTER_RETURN_IF_ERROR(before_events(result));
   const std::string folder = EvalFolder(config_.model_dir, spec.name);
@@ -295,7 +308,7 @@ absl::StatusOr<metrics::State> Estimator::EvaluatePart(const EvalSpec& spec, Pro
       RunEvaluation(*opened, spec, [&](const engine::Forward& forward, const InputBatch& batch) {
         metrics.Add(forward, batch);
       }));
-  progress.Update(opened->state, /*last=*/true);
+  progress.Finish(opened->state);
   metrics::State state = metrics.head().GetState();
   state.step = opened->restored.step;
   state.rows = opened->state.examples;
@@ -346,6 +359,7 @@ absl::StatusOr<PredictResult> Estimator::Predict(const PredictSpec& spec,
     MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.BeforeRun(run); }));
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
     MUSTER_RETURN_IF_ERROR(opened->Reject(batch, spec.reject));
+    opened->Warn(spec.input);
     if (batch == nullptr) break;
     MUSTER_RETURN_IF_ERROR(pass->Run(batch->features, &forward));
     MUSTER_RETURN_IF_ERROR(predictor_->Predict(forward, batch->features.rows, &predictions));
@@ -357,7 +371,7 @@ absl::StatusOr<PredictResult> Estimator::Predict(const PredictSpec& spec,
     progress.Update(state);
   }
   MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.End(run); }));
-  progress.Update(state, /*last=*/true);
+  progress.Finish(state);
   return PredictResult{.step = restored.step,
                        .checkpoint = restored.prefix,
                        .examples = state.examples,

@@ -16,6 +16,8 @@ namespace {
 
 constexpr double kStandardErrors = 4;
 constexpr double kShare = 0.25;
+// The loss of a binary model that gives each row one half is ln 2, 0.69.
+constexpr double kDivergedLoss = 3;
 
 std::optional<double> Find(const std::vector<metrics::NamedValue>& metrics, std::string_view name) {
   const auto found = std::ranges::find(metrics, name, &metrics::NamedValue::first);
@@ -61,6 +63,13 @@ std::string DescribeUnlearned(const model::ModelSpec& model,
   if (!HasLearnedRule(model) || !label || !prediction || rows < 1) return "";
   if (!std::isfinite(*prediction)) return "";  // the loss already shows it
   if (!IsFarOff(*prediction - *label, *label, Find(metrics, "mean_squared_error"), rows)) return "";
+  const auto loss = Find(metrics, "average_loss");
+  if (model.head.kind == "binary" && loss && *loss > kDivergedLoss) {
+    return absl::StrFormat(
+        "the loss is %.4g, and guessing one half gives 0.69: the training has diverged; lower the "
+        "learning rate",
+        *loss);
+  }
   std::vector<std::string> advice;
   for (const std::string& line : FindUnscaled(model)) advice.push_back(StrCat(line, " in columns"));
   for (const std::string& line : DescribeSlowParts(model)) advice.push_back(line);

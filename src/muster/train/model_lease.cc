@@ -19,6 +19,7 @@ using process::Liveness;
 using process::ProcessIdentity;
 
 constexpr char kFileName[] = "muster.lease";
+constexpr char kStudyFile[] = "study.log";  // of tune/study_folder.h
 constexpr char kBeatEnd[] = ".beat";
 // The time between two reads of a lease of another machine.
 constexpr double kLeaseLookSeconds = 0.5;
@@ -100,6 +101,17 @@ class LeaseWait {
     }
   }
 
+  // Says which process of this machine has the lease.
+  absl::Status CheckHere() const {
+    MUSTER_ASSIGN_OR_RETURN(const std::optional<std::string> text, Read(path_));
+    if (!text) return absl::OkStatus();
+    const auto holder = Parse(*text, path_);
+    if (!holder.ok() || process::GetLiveness(holder->process) != Liveness::kAlive) {
+      return absl::OkStatus();
+    }
+    return Refusal(*holder, /*elsewhere=*/false);
+  }
+
  private:
   // The contents of the file; nullopt if there is none.
   absl::StatusOr<std::optional<std::string>> Read(const std::string& path) const {
@@ -141,7 +153,11 @@ class LeaseWait {
         StrCat("model folder ", folder_, " is being trained by ", Describe(holder));
     if (!elsewhere) {
       return absl::FailedPreconditionError(
-          StrCat(who, ": stop that one first, or give another --model-dir"));
+          StrCat(who, ": stop that one first, or give another --model-dir",
+                 holder.name.job.empty()
+                     ? ""
+                     : "; where the command that started it was killed, its tasks end by "
+                       "themselves within a minute, and muster resume JOB goes on with them"));
     }
     if (holder.beat_seconds > 0) {
       return absl::FailedPreconditionError(
@@ -172,7 +188,11 @@ class LeaseGuard : public Hook {
  public:
   explicit LeaseGuard(const ModelLease& lease) : lease_(lease) {}
 
-  absl::Status AfterRun(Session& session, const StepValues&) override {
+  absl::Status WhileWaiting(Session& session) override { return Check(session); }
+  absl::Status AfterRun(Session& session, const StepValues&) override { return Check(session); }
+
+ private:
+  absl::Status Check(Session& session) {
     constexpr int64_t kNanos = 1'000'000'000;
     const int64_t now = session.clock.MonotonicNanos();
     if (now - checked_nanos_ < kNanos) return absl::OkStatus();
@@ -180,12 +200,16 @@ class LeaseGuard : public Hook {
     return lease_.Check();
   }
 
- private:
   const ModelLease& lease_;
   int64_t checked_nanos_ = 0;
 };
 
 }  // namespace
+
+absl::Status CheckNobodyTrainsHere(io::FileSystem& files, const std::string& folder) {
+  const std::string path = io::JoinPath(folder, kFileName);
+  return LeaseWait(files, folder, path, {}, {}).CheckHere();
+}
 
 ModelLease::ModelLease(io::FileSystem& files, std::string path)
     : files_(files), path_(std::move(path)), nonce_(NewNonce()) {}
@@ -195,6 +219,10 @@ absl::StatusOr<std::unique_ptr<ModelLease>> ModelLease::Acquire(io::FileSystem& 
                                                                 const WriterName& name,
                                                                 const Clock& clock,
                                                                 const LeaseOptions& options) {
+  if (files.Stat(io::JoinPath(folder, kStudyFile)).ok()) {
+    return absl::FailedPreconditionError(
+        StrCat(folder, " is the folder of a study of muster tune: give another --model-dir"));
+  }
   // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
   std::unique_ptr<ModelLease> lease(new ModelLease(files, io::JoinPath(folder, kFileName)));
   const Holder self = {name, options.process, options.beat_seconds};

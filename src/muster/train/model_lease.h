@@ -93,6 +93,11 @@ class ModelLease {
   std::jthread thread_;  // renews the lease
 };
 
+// FAILED_PRECONDITION, as of ModelLease::Acquire, if a process of this machine has the lease of
+// `folder`, which need not exist. Nothing is written: for a launcher whose tasks would all be
+// refused.
+absl::Status CheckNobodyTrainsHere(io::FileSystem& files, const std::string& folder);
+
 // Checks the lease every second, so that a fenced process ends soon after it resumes, before it
 // reports anything more. `lease` must outlive the hook.
 std::unique_ptr<Hook> NewLeaseGuard(const ModelLease& lease);

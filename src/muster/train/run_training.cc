@@ -118,13 +118,13 @@ absl::Status FindNumbers(io::FileSystem& files, const Clock& clock, TrainingRequ
 // labels. Errors are ignored: they must not make a finished training fail.
 void WarnIfUnlearned(const TrainingRequest& request, const TrainAndEvaluateResult& result,
                      Estimator& estimator, const Clock& clock) {
-  if (!HasLearnedRule(estimator.model().spec)) return;
+  if (!request.warns_if_unlearned || !HasLearnedRule(estimator.model().spec)) return;
   const TrainSpec& spec = request.train;
   const TrainResult& trained = result.training;
   const auto examples = trained.records ? static_cast<double>(trained.records->trained)
                                         : static_cast<double>(trained.examples);
   if (trained.interrupted || trained.nothing_left || examples < kCheckedExamples) return;
-  if (spec.input_fn || data::IsBatchStream(spec.input.source)) return;
+  if (spec.input_fn || spec.input.growth || data::IsBatchStream(spec.input.source)) return;
   constexpr int kBatch = 1024, kBatches = 10;
   EvalSpec sample = {.input = spec.input, .steps = kBatches};
   sample.input.source.shard = {};

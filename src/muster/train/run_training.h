@@ -34,6 +34,7 @@ struct TrainingRequest {
   // The stopping rules of the chief, in words: a job with other rules counts as another job.
   std::string stopping_rules = {};
   ProgressStyle progress = ProgressStyle::kNone;  // of the process that reports
+  bool warns_if_unlearned = true;                 // at the end, after a look at the predictions
 };
 
 struct TrainingOutcome {

@@ -28,34 +28,35 @@ Json ToJson(const absl::StatusOr<Json>& result) {
 class PrintingSink : public ObjectSink {
  public:
   void BeginList() override { Print({{"event", "list"}}); }
-  void Set(Json object) override { Print({{"event", "set"}, {"name", NameOf(object)}}); }
+  void Set(Json object) override { Print({{"event", "set"}, {"name", GetName(object)}}); }
   void Remove(const Json& object) override {
-    Print({{"event", "remove"}, {"name", NameOf(object)}});
+    Print({{"event", "remove"}, {"name", GetName(object)}});
   }
   void EndList(int64_t version) override { Print({{"event", "listed"}, {"version", version}}); }
 };
 
 absl::StatusOr<Json> Call(KubeClient& client, const Json& call) {
-  const std::string op = TextOf(call, "op"), target = TextOf(call, "target");
+  const std::string op = GetText(call, "op"), target = GetText(call, "target");
   const Json& body = Child(call, "body");
   if (op == "get") return client.Get(target);
   if (op == "create") return client.Create(target, body);
   if (op == "replace") return client.Replace(target, body);
   if (op == "merge") return client.MergePatch(target, body);
   if (op == "delete") {
-    MUSTER_RETURN_IF_ERROR(client.Delete(target, TextOf(call, "uid"), NumberOf(call, "grace", -1)));
+    MUSTER_RETURN_IF_ERROR(
+        client.Delete(target, GetText(call, "uid"), GetNumber(call, "grace", -1)));
     return Json::object();
   }
   if (op == "list") {
     Json names = Json::array();
     const auto version = client.List(
-        target, TextOf(call, "selector"), [&] { names.clear(); },
-        [&](const Json& object) { names.push_back(NameOf(object)); });
+        target, GetText(call, "selector"), [&] { names.clear(); },
+        [&](const Json& object) { names.push_back(GetName(object)); });
     MUSTER_RETURN_IF_ERROR(version.status());
     return Json{{"names", names}, {"version", *version}};
   }
   if (op == "watch") {
-    MUSTER_RETURN_IF_ERROR(client.Watch(target, "", TextOf(call, "version"), [](KubeEvent) {}));
+    MUSTER_RETURN_IF_ERROR(client.Watch(target, "", GetText(call, "version"), [](KubeEvent) {}));
     return Json::object();
   }
   return absl::InvalidArgumentError(StrCat("no call '", op, "'"));
@@ -69,12 +70,12 @@ absl::Status Run(const std::string& kubeconfig, int page_size) {
   std::string line;
   while (std::getline(std::cin, line)) {
     MUSTER_ASSIGN_OR_RETURN(const Json call, ParseKubeObject(line, "stdin"));
-    if (TextOf(call, "op") != "reflect") {
+    if (GetText(call, "op") != "reflect") {
       Print(ToJson(Call(*client, call)));
       continue;
     }
     PrintingSink sink;
-    Reflector reflector(*client, TextOf(call, "target"), TextOf(call, "selector"), sink);
+    Reflector reflector(*client, GetText(call, "target"), GetText(call, "selector"), sink);
     std::jthread thread([&] { reflector.Run(); });
     while (std::getline(std::cin, line)) Print({{"problem", reflector.problem()}});
     client->Cancel();

@@ -23,8 +23,8 @@ using Options = std::vector<const CLI::Option*>;
 constexpr size_t kWidth = 80;
 constexpr size_t kNameColumns = 26;
 constexpr char kUngrouped[] = "Options";  // CLI11's name for a flag in no group
-constexpr std::string_view kFrequent[] = {kUngrouped,  kTasks,     kData,   kTraining,
-                                          kEvaluation, kProcesses, kResults};
+constexpr std::string_view kFrequent[] = {kUngrouped,  kTasks,     kData,    kTraining,
+                                          kEvaluation, kProcesses, kCluster, kResults};
 constexpr std::string_view kRare[] = {kMoreData,      kMoreTraining, kMoreModel, kMoreEvaluation,
                                       kMoreProcesses, kCheckpoints,  kEvents,    kPlace,
                                       kFailures,      kNetwork};

@@ -17,6 +17,7 @@ inline constexpr char kData[] = "Data";
 inline constexpr char kTraining[] = "Training";
 inline constexpr char kEvaluation[] = "Evaluation and export";
 inline constexpr char kProcesses[] = "Several processes";
+inline constexpr char kCluster[] = "A cluster";
 inline constexpr char kResults[] = "Results";
 inline constexpr char kMoreData[] = "More about data";
 inline constexpr char kMoreTraining[] = "More about training";

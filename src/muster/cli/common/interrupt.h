@@ -1,5 +1,7 @@
 // SIGINT, SIGTERM and SIGHUP as requests to stop: the first signal requests it, a second one ends
-// the process at once. A closing terminal may send SIGHUP twice, so SIGHUP only ever requests.
+// the process at once. One that follows the first within half a second is the same request:
+// timeout(1) signals the program and then its process group. A closing terminal may send SIGHUP
+// twice, too, so SIGHUP only ever requests.
 // SIGINT (Ctrl-C) is meant for the whole job. SIGTERM (a drain, an eviction, a preemption) and
 // SIGHUP are meant for this process alone: in a training of several tasks the others continue or
 // wait for its replacement.

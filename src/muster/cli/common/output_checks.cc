@@ -37,21 +37,21 @@ absl::Status CheckPlace(io::FileSystem& files, const Output& output) {
   if (!found.ok()) return absl::OkStatus();
   const bool is_there = nearest == path;
   if (!found->is_folder && (output.is_folder || !is_there)) {
-    return absl::InvalidArgumentError(
+    return absl::FailedPreconditionError(
         StrCat(what, ": ", nearest, " is a file, and no folder; give another ",
                output.is_folder ? "folder, which is made if it is not there" : "path"));
   }
   if (output.is_folder) return absl::OkStatus();
   if (is_there && found->is_folder) {
-    return absl::InvalidArgumentError(StrCat(what,
-                                             " is a folder: give the name of a file, such as ",
-                                             io::JoinPath(path, output.example)));
+    return absl::FailedPreconditionError(StrCat(what,
+                                                " is a folder: give the name of a file, such as ",
+                                                io::JoinPath(path, output.example)));
   }
   const std::string folder = io::Dirname(path);
   if (is_there || !absl::IsNotFound(files.Stat(folder).status())) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat(what, ": the folder ", folder,
-                                           " does not exist; make it (mkdir -p ", folder,
-                                           "), or give another path"));
+  return absl::FailedPreconditionError(StrCat(what, ": the folder ", folder,
+                                              " does not exist; make it (mkdir -p ", folder,
+                                              "), or give another path"));
 }
 
 absl::Status CheckNotData(io::FileSystem& files, const std::vector<std::string>& patterns,

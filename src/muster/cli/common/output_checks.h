@@ -18,12 +18,12 @@ struct Output {
   const char* example = "predictions.csv";  // of a file's name
 };
 
-// INVALID_ARGUMENT for a folder where a file is to be, for a file where a folder is to be or where
-// the path goes through it, and for a file in a folder that does not exist. A folder that is to be
-// written, and those above it, need not exist. Only local paths are looked at.
+// FAILED_PRECONDITION for a folder where a file is to be, for a file where a folder is to be or
+// where the path goes through it, and for a file in a folder that does not exist. A folder that is
+// to be written, and those above it, need not exist. Only local paths are looked at.
 absl::Status CheckPlace(io::FileSystem& files, const Output& output);
 
-// As CheckPlace for each output; INVALID_ARGUMENT also for a file that is one of the data files
+// As CheckPlace for each output; INVALID_ARGUMENT for a file that is one of the data files
 // (the same file on disk, under any name or link) and for a folder that contains some of them.
 // Missing data and streams are not errors here.
 absl::Status CheckNotData(io::FileSystem& files, const std::vector<std::string>& patterns,

@@ -11,6 +11,7 @@
 
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/jobs/start_coordinator.h"
+#include "muster/cli/jobs/yarn_flags.h"
 #include "muster/io/file_system.h"
 #include "muster/job/job_name.h"
 #include "muster/launch/local/local_place.h"
@@ -36,7 +37,17 @@ struct Kind {
   const char* name;
   Opened (*open)(const control::JobFolder&, const control::PlaceRecord&);
 };
-constexpr Kind kKinds[] = {{control::kLocalKind, OpenLocal}};
+constexpr Kind kKinds[] = {
+    {control::kLocalKind, OpenLocal}, {kKubernetesKind, OpenKubernetes}, {kYarnKind, OpenYarn}};
+
+// What leads from this machine to a cluster, for people; "" for nothing.
+std::string FindKubeConfig() {
+  const auto places = launch::kubernetes::GetKubeConfigPlaces();
+  if (const std::string& named = places.environment_kubeconfig; !named.empty()) return named;
+  if (!places.service_host.empty()) return "this pod";
+  const std::string path = places.home + "/.kube/config";
+  return access(path.c_str(), R_OK) == 0 ? path : "";
+}
 
 }  // namespace
 
@@ -61,6 +72,16 @@ absl::StatusOr<std::unique_ptr<control::JobPlace>> OpenJobIn(const control::JobF
 absl::StatusOr<std::unique_ptr<control::JobPlace>> OpenJob(const std::string& name) {
   MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(name));
   return OpenJobIn(folder);
+}
+
+absl::StatusOr<std::unique_ptr<control::JobPlace>> OpenJob(const std::string& name,
+                                                           const WhereFlags& where) {
+  if (where.is_elsewhere()) return OpenElsewhere(where, name);
+  const absl::Status found = FindJob(name).status();
+  const std::string config = absl::IsNotFound(found) ? FindKubeConfig() : "";
+  if (config.empty()) return OpenJob(name);
+  return absl::NotFoundError(
+      StrCat(ToStd(found.message()), "; --on kubernetes looks for it in the cluster of ", config));
 }
 
 absl::StatusOr<bool> IsLocal(const control::JobFolder& folder) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "muster/cli/jobs/where_flags.h"
 #include "muster/control/job_folder.h"
 #include "muster/control/job_place.h"
 #include "muster/control/place_record.h"
@@ -18,6 +19,9 @@ absl::StatusOr<control::JobFolder> FindJob(const std::string& name);
 // Opens the job itself, by the record in its folder. FAILED_PRECONDITION names a kind of place that
 // this muster does not know, and those that it knows.
 absl::StatusOr<std::unique_ptr<control::JobPlace>> OpenJob(const std::string& name);
+// As OpenJob, for the job that `where` says where to find, if it says so.
+absl::StatusOr<std::unique_ptr<control::JobPlace>> OpenJob(const std::string& name,
+                                                           const WhereFlags& where);
 absl::StatusOr<std::unique_ptr<control::JobPlace>> OpenJobIn(const control::JobFolder& folder);
 
 // Whether the job runs, or ran, on this machine.

@@ -35,8 +35,8 @@ void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
                 "Take GPUs that other jobs of this machine use, too (default: those that no other "
                 "has)");
   verb.add_option("--file", flags->files,
-                  "PATH or PATH#NAME: a file that each task gets in a working folder of its own; "
-                  "may be repeated")
+                  "PATH or PATH#NAME: a file, of HDFS perhaps, that each task gets in a working "
+                  "folder of its own; may be repeated")
       ->allow_extra_args(false);
   verb.add_option("--archive", flags->archives,
                   "Like --file, for a .zip or .tar(.gz) that is unpacked into a folder NAME")
@@ -84,9 +84,10 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
                   "Beside a file the command is the images' entry point")
       ->type_name("FILE");
   verb.add_flag("--chief", flags->chief, "One task is the chief");
-  verb.add_option("--workers", flags->workers, "Workers (default: 1, none beside a chief)")
+  verb.add_option("--workers,--num_worker", flags->workers,
+                  "Workers (default: 1, none beside a chief)")
       ->check(CLI::Range(0, 10000));
-  verb.add_option("--ps", flags->ps, "Parameter servers")->check(CLI::Range(0, 10000));
+  verb.add_option("--ps,--num_ps", flags->ps, "Parameter servers")->check(CLI::Range(0, 10000));
   verb.add_flag("--evaluator", flags->evaluator, "One task is the evaluator");
   verb.add_option(
           "--name", flags->name,

@@ -39,6 +39,7 @@ struct JobFlags {
   std::string certificates;                  // a folder; "": no TLS
   bool share_gpus = false, isolate = false;  // as in LocalJobOptions
   int metrics_port = 0;                      // as in LocalJobOptions
+  std::string place;  // whose machines run the tasks, for messages; "": this machine, or the hosts
 };
 
 void AddJobFlags(CLI::App& verb, JobFlags* flags);

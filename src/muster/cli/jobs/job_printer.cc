@@ -24,9 +24,10 @@ std::string Megabytes(int64_t bytes) {
   return bytes > 0 ? absl::StrFormat("%.0f MB", static_cast<double>(bytes) * 1e-6) : "";
 }
 
-// Why it is stopped, else how it ended (before), else "".
+// Why it does not start or is stopped, else how it ended (before), else "".
 std::string EndText(const Json& task) {
   JsonFields fields(task, "task");
+  if (std::string problem = fields.Text("problem"); !problem.empty()) return problem;
   const std::string reason = fields.Text("stop_reason");
   if (!reason.empty() || !fields.Has("last_end")) return reason;
   JsonFields end(fields.Object("last_end"), "end");
@@ -90,6 +91,13 @@ std::string RecordLine(const Json& tasks) {
   return "";
 }
 
+// What a cluster says of the job's settings.
+std::string NoteLines(JsonFields& job) {
+  std::string text;
+  for (const std::string& note : job.Texts("notes")) text += StrCat("note: ", note, "\n");
+  return text;
+}
+
 // "" where none vanished.
 std::string LossLines(const Json& losses) {
   std::string text;
@@ -123,10 +131,9 @@ std::string JobLine(const Json& job) {
     return StrCat("job ", fields.Text("name"), " ", fields.Text("coordinator"));
   }
   std::string line = StrCat("job ", fields.Text("name"), " ", fields.Text("phase"));
-  const double took = fields.Number("completion_time", 0) - fields.Number("start_time", 0);
-  if (took >= 0 && fields.Number("completion_time", 0) > 0) {
-    line += StrCat(" in ", FormatDuration(took));
-  }
+  const double start = fields.Number("start_time", 0);
+  const double took = fields.Number("completion_time", 0) - start;
+  if (took >= 0 && start > 0) line += StrCat(" in ", FormatDuration(took));
   if (fields.Text("phase") == "finishing" && fields.Has("waiting_for")) {
     line += StrCat(": it waits for ", fields.Text("waiting_for"));
   }
@@ -148,32 +155,43 @@ std::string JobTable(const Json& job) {
                                  [&](const Row& row) { return !row[column].empty(); });
     if (!any) rows[0][column].clear();
   }
-  return StrCat(JobLine(job), "\n", RecordLine(fields.List("tasks")),
+  std::string place = fields.Text("application");  // of YARN
+  if (!place.empty()) place += StrCat(", ", fields.Text("page"), "\n");
+  return StrCat(JobLine(job), "\n", place, NoteLines(fields), RecordLine(fields.List("tasks")),
                 LossLines(fields.List("lost_checkpoints")), Aligned(rows));
 }
 
 std::string JobList(const std::vector<Json>& jobs, double now) {
-  std::vector<Row> rows = {{"JOB", "STATE", "TASKS", "AGE", "TOOK", ""}};
+  // Of jobs on YARN: the id by which Hadoop's own programs know them.
+  const bool any_application = std::ranges::any_of(
+      jobs, [](const Json& job) { return JsonFields(job, "job").Has("application"); });
+  std::vector<Row> rows = {
+      {"JOB", "STATE", "TASKS", "AGE", "TOOK", any_application ? "APPLICATION" : "", ""}};
   for (const Json& job : jobs) {
     JsonFields fields(job, "job");
     const double start = fields.Number("start_time", 0);
     const double end = fields.Number("completion_time", 0);
+    const double born = fields.Number("created", start);  // a job that is resumed starts anew
     const auto warnings = fields.Texts("warnings");
     std::string about = fields.Text("message");
     if (about.empty()) about = absl::StrJoin(warnings, " and ");
     if (about.empty()) about = fields.Text("coordinator");
     if (about.size() > kMaxAbout) about = StrCat(about.substr(0, kMaxAbout - 3), "...");
+    const size_t tasks =
+        fields.List("tasks").size();  // 0: who described the job does not know them
     rows.push_back({fields.Text("name"), fields.Bool("lost", false) ? "lost" : fields.Text("phase"),
-                    StrCat(fields.List("tasks").size()),
-                    start > 0 ? FormatDuration(std::max(0.0, now - start)) : "",
-                    end > 0 && end >= start ? FormatDuration(end - start) : "", about});
+                    tasks > 0 ? StrCat(tasks) : "",
+                    born > 0 ? FormatDuration(std::max(0.0, now - born)) : "",
+                    start > 0 && end >= start ? FormatDuration(end - start) : "",
+                    fields.Text("application"), about});
   }
   return Aligned(rows);
 }
 
 std::map<std::string, std::string> StateLines(const Json& job) {
-  std::map<std::string, std::string> lines = {{"", JobLine(job)}};
   JsonFields fields(job, "job");
+  std::map<std::string, std::string> lines = {{"", JobLine(job)}};
+  for (const std::string& note : fields.Texts("notes")) lines[note] = StrCat("note: ", note);
   for (const Json& task : fields.List("tasks")) {
     JsonFields about(task, "task");
     const std::string name = about.Text("task"), end = EndText(task);
@@ -191,8 +209,11 @@ std::string FailureText(const Json& job) {
   const size_t first = GetCause(failures);
   const Json& cause = failures[first];
   JsonFields about(cause, "failure");
-  std::string text = StrCat("first ", WhoAndHow(cause), ", ", FormatDuration(GetSeconds(cause)),
-                            " after the job's start\n");
+  // The job's message names most causes already.
+  const bool is_told = fields.Text("message").find(WhoAndHow(cause)) != std::string::npos;
+  std::string text = StrCat(
+      is_told ? StrCat(about.Text("task"), " failed ") : StrCat("first ", WhoAndHow(cause), ", "),
+      FormatDuration(GetSeconds(cause)), " after the job's start\n");
   const std::vector<std::string> lines = about.Texts("last_lines");
   if (!lines.empty())
     text += StrCat("its last lines (muster logs ", fields.Text("name"), " ", about.Text("task"),

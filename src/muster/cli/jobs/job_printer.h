@@ -16,7 +16,8 @@ std::string JobTable(const formats::Json& job);
 // changes only if something has happened.
 std::map<std::string, std::string> StateLines(const formats::Json& job);
 
-// Explains why a job failed: the first task that failed and how, its last lines, and what followed.
+// Explains why a job failed: the first task that failed and, unless the job's message says it, how;
+// its last lines, and what followed.
 // "" for a job that has not failed.
 std::string FailureText(const formats::Json& job);
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/files/file_systems.h"
+#include "muster/io/path_scheme.h"
 #include "muster/job/pod_template.h"
 #include "muster/launch/local/staging.h"
 
@@ -39,7 +40,8 @@ bool IsTaskProgram(const std::string& program, const std::string& folder,
   const std::string path = program.starts_with("./") ? program.substr(2) : program;
   return std::any_of(staged.begin(), staged.end(), [&](const launch::local::StagedItem& item) {
     return item.is_archive ? path.starts_with(item.name + "/")
-                           : path == item.name && IsProgram(item.source);
+                           : path == item.name &&
+                                 (!io::PathScheme(item.source).empty() || IsProgram(item.source));
   });
 }
 

@@ -101,29 +101,6 @@ absl::StatusOr<job::Manifest> FromFile(const JobFlags& flags) {
   return manifest;
 }
 
-absl::StatusOr<job::JobSpec> FromCommand(const JobFlags& flags) {
-  job::JobSpec spec;
-  const std::string stem = flags.typed.empty() ? GetStem(flags.command) : JoinedLabels(flags.typed);
-  spec.name = flags.name.empty() ? NameFor(stem) : flags.name;
-  MUSTER_ASSIGN_OR_RETURN(const job::RestartPolicy policy, ParsePolicy(flags.restart_policy));
-  const auto add = [&](job::TaskType type, int count) {
-    if (count > 0) spec.replicas[type] = {count, policy, job::TemplateFor(flags.command)};
-  };
-  add(job::TaskType::kChief, flags.chief ? 1 : 0);
-  add(job::TaskType::kWorker, flags.workers >= 0 ? flags.workers : flags.chief ? 0 : 1);
-  add(job::TaskType::kPs, flags.ps);
-  add(job::TaskType::kEvaluator, flags.evaluator ? 1 : 0);
-  spec.restart_budget.per_task = flags.restarts.value_or(kDefaultRestarts);
-  spec.all_workers = !flags.chief;
-  spec.needs_evaluator = flags.evaluator;
-  spec.fail_fast = true;
-  // On hosts a task may be restarted on another host, where the others do not know it.
-  const bool gang = flags.restart_scope.empty() ? flags.ps == 0 || !flags.hosts.empty()
-                                                : flags.restart_scope == "gang";
-  spec.restart_scope = gang ? job::RestartScope::kGang : job::RestartScope::kTask;
-  return spec;
-}
-
 absl::Status SetTimeouts(const JobFlags& flags, job::JobSpec* spec) {
   if (!flags.progress_timeout.empty()) {
     MUSTER_ASSIGN_OR_RETURN(spec->progress_timeout_seconds,
@@ -241,18 +218,48 @@ std::string FindModelDir(const std::vector<std::string>& command) {
   return "";
 }
 
-// Notes, once for each setting, what the file asks for but one machine does not offer.
-void AddNotes(JobRequest* request) {
+bool IsOfHdfs(const std::string& path) {
+  const std::string_view scheme = io::PathScheme(path);
+  return scheme == "hdfs" || scheme == "webhdfs" || scheme == "swebhdfs";
+}
+
+// Notes, once for each setting, what the file asks for but the place does not offer.
+void AddNotes(const std::string& place, JobRequest* request) {
   std::set<std::string> unused;
   for (const auto& [type, replica] : request->spec.replicas) {
     for (const std::string& field : job::UnusedFields(replica.pod_template)) unused.insert(field);
   }
   for (const std::string& field : job::UnusedPolicies(request->spec)) unused.insert(field);
   if (unused.empty()) return;
-  request->notes.push_back(StrCat("not used on this machine: ", absl::StrJoin(unused, ", ")));
+  request->notes.push_back(StrCat("not used on ", place.empty() ? "this machine" : place, ": ",
+                                  absl::StrJoin(unused, ", ")));
 }
 
 }  // namespace
+
+absl::StatusOr<job::JobSpec> MakeCommandSpec(const JobFlags& flags) {
+  job::JobSpec spec;
+  const std::string stem = flags.typed.empty() ? GetStem(flags.command) : JoinedLabels(flags.typed);
+  spec.name = flags.name.empty() ? NameFor(stem) : flags.name;
+  MUSTER_ASSIGN_OR_RETURN(const job::RestartPolicy policy, ParsePolicy(flags.restart_policy));
+  const auto add = [&](job::TaskType type, int count) {
+    if (count > 0) spec.replicas[type] = {count, policy, job::TemplateFor(flags.command)};
+  };
+  add(job::TaskType::kChief, flags.chief ? 1 : 0);
+  add(job::TaskType::kWorker, flags.workers >= 0 ? flags.workers : flags.chief ? 0 : 1);
+  add(job::TaskType::kPs, flags.ps);
+  add(job::TaskType::kEvaluator, flags.evaluator ? 1 : 0);
+  spec.restart_budget.per_task = flags.restarts.value_or(kDefaultRestarts);
+  spec.all_workers = !flags.chief;
+  spec.needs_evaluator = flags.evaluator;
+  spec.fail_fast = true;
+  // On hosts a task may be restarted on another host, where the others do not know it.
+  const bool gang = flags.restart_scope.empty()
+                        ? flags.ps == 0 || !flags.hosts.empty() || !flags.place.empty()
+                        : flags.restart_scope == "gang";
+  spec.restart_scope = gang ? job::RestartScope::kGang : job::RestartScope::kTask;
+  return spec;
+}
 
 absl::StatusOr<launch::local::LocalJobOptions> MakeLocalOptions(const JobFlags& flags) {
   launch::local::LocalJobOptions local;
@@ -299,7 +306,7 @@ absl::StatusOr<JobRequest> MakeRequest(const JobFlags& flags) {
     request.spec = std::move(manifest.spec);
     request.notes = std::move(manifest.notes);
   } else {
-    MUSTER_ASSIGN_OR_RETURN(request.spec, FromCommand(flags));
+    MUSTER_ASSIGN_OR_RETURN(request.spec, MakeCommandSpec(flags));
   }
   const auto append = [](const std::vector<std::string>& more, std::vector<std::string>* to) {
     to->insert(to->end(), more.begin(), more.end());
@@ -308,14 +315,17 @@ absl::StatusOr<JobRequest> MakeRequest(const JobFlags& flags) {
   append(flags.archives, &request.spec.archives);
   MUSTER_RETURN_IF_ERROR(SetTimeouts(flags, &request.spec));
   std::string& model_dir = request.spec.model_dir;
-  if (!flags.model_dir.empty()) {
+  if (!flags.model_dir.empty() && (!flags.place.empty() || IsOfHdfs(flags.model_dir))) {
+    model_dir = flags.model_dir;
+  } else if (!flags.model_dir.empty()) {
     MUSTER_ASSIGN_OR_RETURN(model_dir, io::LocalPath(flags.model_dir));
   }
   if (model_dir.empty()) model_dir = FindModelDir(request.spec);
   // Tasks with staged files run in separate folders.
   const bool is_staged = !request.spec.files.empty() || !request.spec.archives.empty();
   if (model_dir.empty() && !is_staged) model_dir = FindModelDir(flags.command);
-  const bool is_local = !model_dir.empty() && model_dir.find("://") == std::string::npos;
+  const bool is_local =
+      !model_dir.empty() && flags.place.empty() && io::PathScheme(model_dir).empty();
   if (is_local) model_dir = io::JoinPath(CurrentFolder(), model_dir);
   MUSTER_RETURN_IF_ERROR(job::Validate(request.spec, flags.file.empty() ? "job" : flags.file));
   MUSTER_ASSIGN_OR_RETURN(const job::Expect expect, job::ParseExpect(flags.expect));
@@ -324,7 +334,7 @@ absl::StatusOr<JobRequest> MakeRequest(const JobFlags& flags) {
                      .grace_seconds = flags.grace_seconds,
                      .tf_config = {.evaluator_in_cluster = flags.evaluator_in_cluster,
                                    .master_as_chief = flags.master_as_chief},
-                     .working_directory = CurrentFolder()};
+                     .working_directory = flags.place.empty() ? CurrentFolder() : ""};
   if (!flags.hosts.empty()) {
     MUSTER_ASSIGN_OR_RETURN(request.hosts.names, launch::ssh::ParseHostNames(flags.hosts));
     MUSTER_ASSIGN_OR_RETURN(request.hosts.command, launch::ssh::ParseSshCommand(flags.ssh));
@@ -338,6 +348,10 @@ absl::StatusOr<JobRequest> MakeRequest(const JobFlags& flags) {
   SetGpus(flags, &request);
   SetEnv(flags, &request.spec);
   MUSTER_RETURN_IF_ERROR(SetEntryPoints(flags, &request.spec));
+  if (!flags.place.empty()) {  // its machines have other files
+    AddNotes(flags.place, &request);
+    return request;
+  }
   Refusals refusals;
   refusals.Add(MapVolumes(flags, &request));
   MUSTER_RETURN_IF_ERROR(MapPaths(flags, &request));
@@ -345,7 +359,7 @@ absl::StatusOr<JobRequest> MakeRequest(const JobFlags& flags) {
     refusals.Add(CheckPrograms(request.spec, request.options.working_directory));
   }
   MUSTER_RETURN_IF_ERROR(refusals.status());
-  AddNotes(&request);
+  AddNotes("", &request);
   return request;
 }
 

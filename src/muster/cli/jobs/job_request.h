@@ -24,6 +24,9 @@ absl::Status CheckJobFlags(const JobFlags& flags);
 // kind are in one message.
 absl::StatusOr<JobRequest> MakeRequest(const JobFlags& flags);
 
+// The job that roles and a command ask for, without what is of this machine or a time limit.
+absl::StatusOr<job::JobSpec> MakeCommandSpec(const JobFlags& flags);
+
 // Returns where the job's coordinator listens, and what the job gets of this machine.
 // INVALID_ARGUMENT for an address that lacks what it requires.
 absl::StatusOr<launch::local::LocalJobOptions> MakeLocalOptions(const JobFlags& flags);

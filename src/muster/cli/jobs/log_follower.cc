@@ -85,10 +85,9 @@ bool LogFollower::ReadOn(Log& log, double wait) {
     log.status = piece.status();
     if (!piece.ok() || piece->bytes.empty()) return any;
     any = true;
-    if (piece->gap) {
-      PrintLines(log, /*last=*/true);
-      PrintLine(log, kMissing);
-    }
+    if (piece->gap || piece->begins_run) PrintLines(log, /*last=*/true);
+    if (piece->gap) PrintLine(log, kMissing);
+    if (piece->begins_run) PrintLine(log, StrCat("[muster: a new run of ", log.task, " begins]"));
     log.offset = piece->next;
     log.open_line += piece->bytes;
     PrintLines(log, /*last=*/false);

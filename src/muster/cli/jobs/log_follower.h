@@ -30,7 +30,8 @@ class LogFollower {
                                                            const Options& options, std::FILE* out);
 
   // Prints new output, beginning with the oldest that is kept. `last`: also prints an unfinished
-  // line. For output that was lost it prints "[muster: output is missing here]".
+  // line. For output that was lost it prints "[muster: output is missing here]", and before that of
+  // a task's next run "[muster: a new run of worker-0 begins]", where the place tells runs apart.
   void Print(bool last = false);
   // Prints new output; if there is none, waits up to `seconds` for some. Returns false if there was
   // none.

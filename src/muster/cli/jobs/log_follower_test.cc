@@ -78,6 +78,31 @@ TEST_F(LogFollowerTest, LostOutputIsReported) {
   EXPECT_EQ(Printed(), "one\ntw\n[muster: output is missing here]\nthree\n");
 }
 
+// A log of two runs, which a source keeps apart.
+class TwoRuns : public control::LogSource {
+ public:
+  absl::StatusOr<control::LogPiece> Read(int64_t offset, size_t, double) override {
+    if (offset == 0) return control::LogPiece{.bytes = "one\ntw", .next = 6};
+    if (offset == 6) return control::LogPiece{.bytes = "three\n", .next = 12, .begins_run = true};
+    return control::LogPiece{.next = offset};
+  }
+};
+
+class PlaceOfTwoRuns : public control::MemoryPlace {
+ public:
+  using control::MemoryPlace::MemoryPlace;
+  absl::StatusOr<std::unique_ptr<control::LogSource>> OpenLog(job::TaskId) override {
+    return std::make_unique<TwoRuns>();
+  }
+};
+
+TEST_F(LogFollowerTest, ANewRunIsMarked) {
+  PlaceOfTwoRuns place(&job_);
+  const auto logs = *LogFollower::Open(place, {.tasks = {kWorker}, .prefix = false}, out_);
+  logs->Print();
+  EXPECT_EQ(Printed(), "one\ntw\n[muster: a new run of worker-0 begins]\nthree\n");
+}
+
 TEST_F(LogFollowerTest, ASilentPlaceIsReadAgainFromTheSameOffset) {
   const auto logs = Open({kWorker});
   job_.logs[kWorker].bytes = "one\n";

@@ -1,22 +1,19 @@
 #include "muster/cli/jobs/run_here.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <functional>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "muster/base/clock.h"
-#include "muster/base/terminal.h"
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/jobs/job_client.h"
-#include "muster/cli/jobs/job_printer.h"
+#include "muster/cli/jobs/job_follow.h"
+#include "muster/cli/jobs/job_tellers.h"
 #include "muster/cli/jobs/log_follower.h"
 #include "muster/cli/jobs/start_coordinator.h"
 #include "muster/cli/jobs/task_board.h"
@@ -35,67 +32,9 @@ namespace {
 using formats::Json;
 using formats::JsonFields;
 
-constexpr double kPauseSeconds = 2;  // for agents to obey
+constexpr double kPauseSeconds = 10;  // for agents to obey, on a machine under load
 constexpr int kPauseLookMillis = 20;
 constexpr int kFollowMillis = 1000;  // signals and changes end a wait; this is for what they miss
-
-using Say = std::function<void(const std::string& text)>;
-
-// Says once of each task that was given up or failed, and of checkpoints that vanished, while the
-// job continues.
-class FailureTeller {
- public:
-  explicit FailureTeller(Say say) : say_(std::move(say)) {}
-  void Tell(const Json& job) {
-    JsonFields fields(job, "job");
-    for (const Json& task : fields.List("tasks")) {
-      JsonFields about(task, "task");
-      const std::string why = about.Text("given_up");
-      const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
-      if (why.empty() || !given_up_.insert(incarnation).second) continue;
-      say_(StrCat(about.Text("task"), ": ", why, "; it ends there by itself"));
-    }
-    for (const Json& failure : fields.List("failures")) {
-      JsonFields about(failure, "failure");
-      const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
-      if (!told_.insert(incarnation).second) continue;
-      say_(StrCat(about.Text("task"), " failed: ", about.Text("text"),
-                  about.Bool("follow_up", false) ? " (a follow-up)" : ""));
-    }
-    const Json& losses = fields.List("lost_checkpoints");
-    for (; losses_told_ < losses.size(); ++losses_told_) {
-      say_(JsonFields(losses[losses_told_], "lost checkpoints").Text("text"));
-    }
-  }
-
- private:
-  const Say say_;
-  std::set<int64_t> told_, given_up_;
-  size_t losses_told_ = 0;
-};
-
-// Says once that the job waits for its evaluator.
-class FinishTeller {
- public:
-  explicit FinishTeller(Say say) : say_(std::move(say)) {}
-  void Tell(const Json& job) {
-    JsonFields fields(job, "job");
-    if (told_ || fields.Text("phase") != "finishing") return;
-    for (const Json& task : fields.List("tasks")) {
-      JsonFields about(task, "task");
-      const std::string name = about.Text("task");
-      if (!name.starts_with("evaluator") || about.Text("phase") != "running") continue;
-      told_ = true;
-      say_(StrCat("the training has succeeded; ", name,
-                  " continues and is waited for until it has evaluated the last checkpoint and "
-                  "exported; Ctrl-C ends it"));
-    }
-  }
-
- private:
-  const Say say_;
-  bool told_ = false;
-};
 
 std::atomic<bool> pause_requested{false};
 
@@ -132,30 +71,6 @@ void Pause(control::Service& service) {
   service.SetPaused(false);
 }
 
-// The block of the job's tasks, where stderr is a terminal and the job has several; else null.
-std::unique_ptr<TaskBoard> MakeBoard(const job::JobSpec& spec, const Clock& clock) {
-  if (spec.total() < 2 || !CanRewrite(STDERR_FILENO)) return nullptr;
-  return std::make_unique<TaskBoard>(STDERR_FILENO, clock);
-}
-
-// What the tasks write, without what the block shows. A line among others on a terminal is written
-// where the block was.
-LogFollower::Options MakeLogOptions(const job::JobSpec& spec, std::FILE* out, TaskBoard* board) {
-  LogFollower::Options options{
-      .tasks = {}, .prefix = spec.total() > 1, .color = WantsColor(fileno(out))};
-  for (const auto& [type, replica] : spec.replicas) {
-    for (int i = 0; i < replica.replicas; ++i) options.tasks.push_back({type, i});
-  }
-  if (board == nullptr) return options;
-  const bool to_terminal = isatty(fileno(out)) == 1;
-  options.wants = [board, to_terminal](const std::string& task, std::string_view line) {
-    if (board->ConsumeProgress(task, line) && to_terminal) return false;
-    if (to_terminal) board->Clear();
-    return true;
-  };
-  return options;
-}
-
 // Prints what the tasks write until the job has finished; the first Ctrl-C stops the job.
 absl::Status Follow(const control::JobFolder& folder, control::JobPlace& place,
                     const job::JobSpec& spec, launch::local::LocalJob& job_here, std::FILE* out) {
@@ -164,9 +79,10 @@ absl::Status Follow(const control::JobFolder& folder, control::JobPlace& place,
   const PauseScope pause;
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves (| head -1) ends no job
   const SystemClock clock;
-  const auto board = MakeBoard(spec, clock);
+  const std::vector<job::TaskId> tasks = ListTasks(spec);
+  const auto board = MakeBoard(tasks.size(), clock);
   MUSTER_ASSIGN_OR_RETURN(const auto logs,
-                          LogFollower::Open(place, MakeLogOptions(spec, out, board.get()), out));
+                          LogFollower::Open(place, MakeLogOptions(tasks, out, board.get()), out));
   const Say say = [&](const std::string& text) {
     if (board != nullptr) board->Clear();
     SayOfJob(text);
@@ -217,16 +133,6 @@ absl::Status Follow(const control::JobFolder& folder, control::JobPlace& place,
   return absl::OkStatus();
 }
 
-absl::Status ToResult(const Json& job) {
-  JsonFields fields(job, "job");
-  if (fields.Text("phase") == "succeeded") {
-    SayOfJob(JobLine(job));
-    return absl::OkStatus();
-  }
-  std::fputs(StrCat(FailureText(job), HangText(job)).c_str(), stderr);
-  return absl::AbortedError(JobLine(job));
-}
-
 absl::Status RunHere(const control::JobFolder& folder, const job::JobSpec& spec, std::FILE* out) {
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   MUSTER_ASSIGN_OR_RETURN(auto job, launch::ssh::RunJob(folder, program));
@@ -234,7 +140,7 @@ absl::Status RunHere(const control::JobFolder& folder, const job::JobSpec& spec,
   MUSTER_RETURN_IF_ERROR(Follow(folder, place, spec, *job, out));
   const Json ended = job->service().Describe();
   job.reset();  // nobody runs it any more
-  absl::Status result = ToResult(ended);
+  absl::Status result = ReportEnd(ended);
   RemoveExpired(folder);
   return result;
 }
@@ -289,7 +195,7 @@ absl::Status StartJob(const JobRequest& request, const launch::local::LocalJobOp
     return RunHere(folder, request.spec, out);
   }
   MUSTER_RETURN_IF_ERROR(StartSupervised(folder));
-  std::printf("%s\n", request.spec.name.c_str());
+  std::fprintf(out, "%s\n", request.spec.name.c_str());
   return absl::OkStatus();
 }
 

@@ -20,7 +20,7 @@ void RemoveAllExpired();
 
 // In the foreground this process is the job's coordinator, and prints what the tasks write to `out`
 // until the job has ended; the first Ctrl-C stops the job. ABORTED if the job failed; the message
-// says why. With `detach` it prints the job's name and returns.
+// says why. With `detach` it prints the job's name to `out` and returns.
 absl::Status StartJob(const JobRequest& request, const launch::local::LocalJobOptions& local,
                       bool detach, std::FILE* out = stdout);
 

@@ -12,6 +12,7 @@
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/job_client.h"
+#include "muster/cli/jobs/job_tellers.h"
 #include "muster/cli/jobs/run_here.h"
 #include "muster/cli/jobs/start_coordinator.h"
 #include "muster/cli/jobs/verbs.h"
@@ -89,9 +90,16 @@ absl::Status Supervise(const CoordinatorFlags& flags) {
   return ended;
 }
 
-absl::Status ResumeJob(const std::string& name) {
-  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(name));
-  return place->Resume();
+struct ResumeFlags {
+  std::string job;
+  WhereFlags where;
+};
+
+absl::Status ResumeJob(const ResumeFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job, flags.where));
+  MUSTER_RETURN_IF_ERROR(place->Resume());
+  TellUnheard(*place, SayOfJob);
+  return absl::OkStatus();
 }
 
 void AddJobProcess(CLI::App& app, const char* name, const char* about,
@@ -114,15 +122,16 @@ void AddCoordinator(CLI::App& app) {
 }
 
 void AddResume(CLI::App& app) {
-  const auto name = std::make_shared<std::string>();
+  const auto flags = std::make_shared<ResumeFlags>();
   CLI::App* verb =
       app.add_subcommand("resume", "Continue a job that is suspended or has lost its coordinator");
   verb->footer("Example:\n  muster resume train-5f3a1");
-  verb->add_option("job", *name, "Its name, as muster list shows it")
+  verb->add_option("job", flags->job, "Its name, as muster list shows it")
       ->required()
       ->check(JobNameError)
       ->type_name("JOB");
-  verb->callback([name] { FailUnlessOk(ResumeJob(*name)); });
+  AddWhereFlags(*verb, &flags->where);
+  verb->callback([flags] { FailUnlessOk(ResumeJob(*flags)); });
 }
 
 }  // namespace muster::cli

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_join.h"
 
@@ -17,6 +19,7 @@
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/job_printer.h"
+#include "muster/cli/jobs/job_tellers.h"
 #include "muster/cli/jobs/log_follower.h"
 #include "muster/cli/jobs/run_here.h"
 #include "muster/cli/jobs/status_watcher.h"
@@ -32,13 +35,15 @@ constexpr double kLookSeconds = 1;  // for what changes without notice
 
 struct JobVerbFlags {
   std::string job, task;
+  std::vector<std::string> jobs;  // of the verbs that take several
   bool json = false, watch = false, follow = false, no_wait = false;
+  WhereFlags where;
 };
 
 void PrintJson(const Json& json) { std::printf("%s\n", formats::PrintJson(json).c_str()); }
 
 absl::Status ShowJobStatus(const std::string& name, const JobVerbFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(name));
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(name, flags.where));
   if (flags.watch) return WatchStatus(*place);
   MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
   if (flags.json) {
@@ -49,21 +54,64 @@ absl::Status ShowJobStatus(const std::string& name, const JobVerbFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::Status ListAll(const JobVerbFlags& flags) {
+// A cluster that does not answer, or does not let this machine in, and its jobs.
+struct SilentCluster {
+  std::string message = {};
+  std::vector<std::string> jobs = {};
+};
+
+// What says which cluster has the job; "" for a job of this machine.
+std::string GetClusterKey(const std::string& job) {
+  const auto folder = FindJob(job);
+  if (!folder.ok()) return "";
+  const auto record = control::ReadPlaceRecord(*folder);
+  if (!record.ok() || record->url.empty()) return "";
+  return absl::StrJoin({record->kind, record->url, record->config, record->context}, " ");
+}
+
+bool IsOfWholeCluster(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsUnauthenticated(status) ||
+         absl::IsFailedPrecondition(status);
+}
+
+// Of the jobs that have a folder on this machine. A cluster that is silent is asked once.
+absl::StatusOr<std::vector<Json>> DescribeAllHere() {
   MUSTER_ASSIGN_OR_RETURN(const std::string jobs, control::JobsFolder());
   RemoveAllExpired();
   std::vector<Json> all;
+  std::map<std::string, SilentCluster> silent;
   for (const std::string& name : control::ListJobs(jobs)) {
+    const std::string cluster = GetClusterKey(name);
+    if (const auto known = silent.find(cluster); known != silent.end()) {
+      known->second.jobs.push_back(name);
+      continue;
+    }
     const auto place = OpenJob(name);
     if (absl::IsNotFound(place.status())) continue;  // removed meanwhile
     const auto job = place.ok() ? (*place)->Describe() : place.status();
-    if (!job.ok()) {
-      std::fprintf(stderr, "muster: %s\n", std::string(ToStd(job.status().message())).c_str());
-    } else if (flags.json) {
-      PrintJson(*job);
-    } else {
+    if (absl::IsNotFound(job.status())) continue;  // it was removed from its cluster
+    if (job.ok()) {
       all.push_back(*job);
+    } else if (std::string why(ToStd(job.status().message()));
+               !cluster.empty() && IsOfWholeCluster(job.status())) {
+      silent[cluster] = {.message = std::move(why), .jobs = {name}};
+    } else {
+      SayOfJob(why);
     }
+  }
+  for (const auto& [cluster, found] : silent) {
+    SayOfJob(StrCat(found.message, "; not shown: ", absl::StrJoin(found.jobs, ", ")));
+  }
+  return all;
+}
+
+absl::Status ListAll(const JobVerbFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(std::vector<Json> all, flags.where.is_elsewhere()
+                                                     ? DescribeElsewhere(flags.where)
+                                                     : DescribeAllHere());
+  if (flags.json) {
+    for (const Json& job : all) PrintJson(job);
+    return absl::OkStatus();
   }
   std::stable_sort(all.begin(), all.end(), [](const Json& a, const Json& b) {
     const auto start = [](const Json& job) {
@@ -78,6 +126,8 @@ absl::Status ListAll(const JobVerbFlags& flags) {
 // Without a name: the only job there is, or a list of all.
 absl::Status ShowStatus(const JobVerbFlags& flags) {
   if (!flags.job.empty()) return ShowJobStatus(flags.job, flags);
+  if (flags.where.is_elsewhere() && !flags.watch) return ListAll(flags);
+  if (flags.where.is_elsewhere()) throw CLI::ValidationError("--watch", "give the name of one job");
   MUSTER_ASSIGN_OR_RETURN(const std::string folder, control::JobsFolder());
   RemoveAllExpired();
   const std::vector<std::string> jobs = control::ListJobs(folder);
@@ -111,7 +161,7 @@ absl::StatusOr<std::vector<job::TaskId>> GetTasks(const JobVerbFlags& flags, con
 }
 
 absl::Status ShowLogs(const JobVerbFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job));
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job, flags.where));
   MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
   MUSTER_ASSIGN_OR_RETURN(const auto tasks, GetTasks(flags, job));
   const InterruptScope interrupt;
@@ -120,12 +170,17 @@ absl::Status ShowLogs(const JobVerbFlags& flags) {
       const auto logs,
       LogFollower::Open(*place, {.tasks = tasks, .prefix = tasks.size() > 1, .color = color},
                         stdout));
+  ProblemTeller problems(SayOfJob);
   bool is_over = HasEnded(job) || place->WaitForEnd(0);
+  if (!is_over) problems.Tell(job);
   while (flags.follow && !is_over && !InterruptScope::requested() && !logs->broken()) {
-    if (logs->PrintOrWait(kLookSeconds)) continue;
+    const bool printed = logs->PrintOrWait(kLookSeconds);
+    if (absl::IsPermissionDenied(logs->status())) return logs->status();
+    if (printed) continue;
     const auto now = place->Describe();
     if (absl::IsUnavailable(now.status())) continue;  // it may answer again
     MUSTER_RETURN_IF_ERROR(now.status());
+    problems.Tell(*now);
     is_over = HasEnded(*now) || place->WaitForEnd(0);
   }
   logs->Print(/*last=*/true);
@@ -133,35 +188,73 @@ absl::Status ShowLogs(const JobVerbFlags& flags) {
   return logs->status();
 }
 
-absl::Status StopJob(const JobVerbFlags& flags) {
-  const std::string why = "stopped by muster stop";
-  const InterruptScope interrupt;
-  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job));
+constexpr char kStopReason[] = "stopped by muster stop";
+
+// Null: the job has ended already.
+absl::StatusOr<std::unique_ptr<control::JobPlace>> TellToStop(const std::string& name,
+                                                              const WhereFlags& where) {
+  MUSTER_ASSIGN_OR_RETURN(auto place, OpenJob(name, where));
   MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
   if (HasEnded(job)) {
-    std::fprintf(stderr, "muster: %s\n", JobLine(job).c_str());
-    return absl::OkStatus();
+    SayOfJob(JobLine(job));
+    return nullptr;
   }
-  MUSTER_RETURN_IF_ERROR(place->Stop(why));
-  if (flags.no_wait) return absl::OkStatus();
-  while (!place->WaitForEnd(kLookSeconds)) {  // a signal may come just before it waits
+  MUSTER_RETURN_IF_ERROR(place->Stop(kStopReason));
+  return place;
+}
+
+absl::Status WaitUntilStopped(const std::string& name, control::JobPlace& place) {
+  ProblemTeller problems(SayOfJob);
+  bool said = false;
+  while (!place.WaitForEnd(kLookSeconds)) {  // a signal may come just before it waits
+    if (!std::exchange(said, true)) {
+      SayOfJob(StrCat("the job ", name, " is told to stop; Ctrl-C ends only the waiting"));
+    }
+    if (const auto now = place.Describe(); now.ok()) problems.Tell(*now);
     if (InterruptScope::requested()) return absl::OkStatus();
     // Whoever runs the job now may not know it; an error is seen below.
-    place->Stop(why).IgnoreError();
+    place.Stop(kStopReason).IgnoreError();
   }
-  MUSTER_ASSIGN_OR_RETURN(const Json ended, place->Describe());
+  MUSTER_ASSIGN_OR_RETURN(const Json ended, place.Describe());
   if (HasEnded(ended)) return absl::OkStatus();
   return absl::AbortedError(JobLine(ended));
 }
 
+// Tells all jobs to stop, then waits for each of them. Returns the last error.
+absl::Status StopJobs(const JobVerbFlags& flags) {
+  const InterruptScope interrupt;
+  std::map<std::string, std::unique_ptr<control::JobPlace>> told;
+  absl::Status result;
+  const auto keep = [&](const absl::Status& status) {
+    if (status.ok()) return;
+    if (!result.ok()) SayOfJob(std::string(ToStd(result.message())));
+    result = status;
+  };
+  for (const std::string& name : flags.jobs) {
+    auto place = TellToStop(name, flags.where);
+    keep(place.status());
+    if (place.ok() && *place != nullptr) told[name] = *std::move(place);
+  }
+  for (const auto& [name, place] : told) {
+    if (flags.no_wait) {
+      TellUnheard(*place, SayOfJob);
+    } else {
+      keep(WaitUntilStopped(name, *place));
+    }
+  }
+  return result;
+}
+
 absl::Status SuspendJob(const JobVerbFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job));
-  return place->Suspend(true);
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job, flags.where));
+  MUSTER_RETURN_IF_ERROR(place->Suspend(true));
+  TellUnheard(*place, SayOfJob);
+  return absl::OkStatus();
 }
 
 // {"cluster": {"ps": ["host:port"], ...}}: what a client of a standing cluster needs.
 absl::Status ShowSpec(const JobVerbFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job));
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job, flags.where));
   MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
   Json cluster = Json::object();
   JsonFields fields(job, "job");
@@ -184,6 +277,7 @@ CLI::App* AddVerb(CLI::App& app, const char* name, const char* about, const char
                   const std::shared_ptr<JobVerbFlags>& flags) {
   CLI::App* const verb = app.add_subcommand(name, about);
   verb->footer(StrCat("Example:\n  ", example));
+  AddWhereFlags(*verb, &flags->where);
   verb->callback([flags, run] { FailUnlessOk(run(*flags)); });
   return verb;
 }
@@ -206,15 +300,20 @@ void AddJobVerbs(CLI::App& app) {
   status
       ->add_flag("--watch", flags->watch, "Show the table, or its changes, until the job has ended")
       ->excludes(json);
-  AddVerb(app, "list", "List the jobs of this machine", "muster list", ListAll, flags)
+  AddVerb(app, "list", "List the jobs of this machine, or of a cluster", "muster list", ListAll,
+          flags)
       ->add_flag("--json", flags->json, "One JSON object per line");
   CLI::App* const logs = with_job(AddVerb(app, "logs", "Show the output of a job's tasks",
                                           "muster logs -f train-5f3a1 worker-0", ShowLogs, flags));
   logs->add_option("task", flags->task, "Only this task (default: all tasks, with names in front)");
   logs->add_flag("-f,--follow", flags->follow, "Continue until the job has ended");
-  with_job(AddVerb(app, "stop", "End a job: SIGTERM, then SIGKILL", "muster stop train-5f3a1",
-                   StopJob, flags))
-      ->add_flag("--no-wait", flags->no_wait, "Do not wait until it has ended");
+  CLI::App* const stop = AddVerb(app, "stop", "End jobs: SIGTERM, then SIGKILL",
+                                 "muster stop train-5f3a1", StopJobs, flags);
+  stop->add_option("job", flags->jobs, "Their names, as muster list shows them")
+      ->required()
+      ->check(JobNameError)
+      ->type_name("JOB");
+  stop->add_flag("--no-wait", flags->no_wait, "Do not wait until they have ended");
   with_job(AddVerb(app, "suspend", "End a job's tasks until muster resume starts them again",
                    "muster suspend train-5f3a1", SuspendJob, flags));
   with_job(AddVerb(app, "spec", "Print a job's cluster as JSON, for a client that connects to it",

@@ -1,3 +1,5 @@
+#include <malloc.h>
+
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -15,6 +17,7 @@
 namespace muster::cli {
 namespace {
 
+constexpr int kArenas = 1;
 constexpr auto kInterruptLook = std::chrono::milliseconds(100);
 
 struct OperatorFlags {
@@ -22,7 +25,28 @@ struct OperatorFlags {
   launch::kubernetes::OperatorOptions options;
 };
 
+// Gives memory that a burst of work has left free back to the machine, once the work is done.
+class Trimmer {
+ public:
+  void Look(launch::kubernetes::Operator* op) {
+    const uint64_t passes = op->passes();
+    still_ = passes == seen_ ? still_ + 1 : 0;
+    seen_ = passes;
+    if (still_ != kStillLooks || trimmed_ == passes) return;
+    op->Rest();
+    malloc_trim(0);
+    trimmed_ = passes;
+  }
+
+ private:
+  static constexpr int kStillLooks = 10;
+  uint64_t seen_ = 0, trimmed_ = 0;
+  int still_ = 0;
+};
+
 absl::Status RunOperator(const OperatorFlags& flags) {
+  // Many threads read JSON for moments: with an arena for each of them freed memory stays unused.
+  mallopt(M_ARENA_MAX, kArenas);
   const auto files = files::OpenFileSystems();
   MUSTER_ASSIGN_OR_RETURN(launch::kubernetes::KubeAccess access,
                           launch::kubernetes::ReadKubeAccess(flags.places, *files));
@@ -34,8 +58,10 @@ absl::Status RunOperator(const OperatorFlags& flags) {
                  made->health_port());
   }
   const std::jthread stopper([&](const std::stop_token& done) {
+    Trimmer trimmer;
     while (!done.stop_requested() && !InterruptScope::requested()) {
       std::this_thread::sleep_for(kInterruptLook);
+      trimmer.Look(made.get());
     }
     made->Stop();
   });
@@ -65,6 +91,10 @@ void AddOperator(CLI::App& app) {
   verb->add_option("--cluster-domain", flags->options.cluster_domain,
                    "As in cluster.local: for tasks that need whole host names")
       ->envname("CUSTOM_CLUSTER_DOMAIN");
+  verb->add_option("--gang-scheduler-name", flags->options.gang_scheduler,
+                   "Makes a PodGroup for each job: of volcano, or of another scheduler with "
+                   "scheduler-plugins")
+      ->type_name("NAME");
   verb->add_option("--workers", flags->options.workers, "Jobs that are looked at, at a time")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();

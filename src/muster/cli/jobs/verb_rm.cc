@@ -25,6 +25,8 @@ struct RmFlags {
   std::vector<std::string> jobs;
   std::string older_than;
   bool with_work = false;
+  bool forget = false;
+  WhereFlags where;
 };
 
 // Reads ages as in manifests, and days: "7d".
@@ -64,6 +66,19 @@ absl::Status RemoveByName(const std::string& jobs, const std::string& name, bool
   return Remove(before, with_work);
 }
 
+// Removes the record of a job elsewhere, wherever the job is now.
+absl::Status Forget(const std::string& jobs, const std::string& name) {
+  MUSTER_ASSIGN_OR_RETURN(const auto folder, control::FindJobFolder(jobs, name));
+  MUSTER_ASSIGN_OR_RETURN(const bool is_local, IsLocal(folder));
+  if (is_local) {
+    return absl::FailedPreconditionError(
+        StrCat("the job ", name, " is one of this machine: muster rm without --forget"));
+  }
+  MUSTER_RETURN_IF_ERROR(files::OpenFileSystems()->RemoveAll(folder.path));
+  std::printf("%s\n", name.c_str());
+  return absl::OkStatus();
+}
+
 // Returns when the job ended; for a lost job, when its journal was last written; nullopt while it
 // runs.
 absl::StatusOr<std::optional<double>> FindEnd(const control::JobFolder& folder) {
@@ -90,6 +105,10 @@ absl::Status RemoveOlder(const std::string& jobs, double seconds, bool with_work
     if (!files->Stat(folder.journal()).ok() && !files->Stat(folder.place()).ok()) continue;
     const auto end = FindEnd(folder);
     absl::Status status = end.status();
+    if (absl::IsNotFound(status)) {  // it was removed from its cluster
+      status = Forget(jobs, name);
+      if (status.ok()) continue;
+    }
     if (end.ok() && (!*end || **end > before)) continue;
     if (status.ok()) status = Remove(folder, with_work);
     if (status.ok()) continue;
@@ -99,10 +118,23 @@ absl::Status RemoveOlder(const std::string& jobs, double seconds, bool with_work
   return failed ? absl::AbortedError("not all could be removed") : absl::OkStatus();
 }
 
+// Jobs of a cluster, and their records on this machine where there are any.
+absl::Status RemoveElsewhere(const RmFlags& flags) {
+  for (const std::string& name : flags.jobs) {
+    MUSTER_ASSIGN_OR_RETURN(const auto place, OpenElsewhere(flags.where, name));
+    MUSTER_RETURN_IF_ERROR(place->Remove(flags.with_work).status());
+    // A record of another cluster's job of this name stays, even if that does not answer now.
+    ForgetIfGone(name).IgnoreError();
+    std::printf("%s\n", name.c_str());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RemoveJobs(const RmFlags& flags) {
   if (flags.jobs.empty() == flags.older_than.empty()) {
     throw CLI::ValidationError("rm", "give the names of jobs, or --older-than AGE");
   }
+  if (flags.where.is_elsewhere()) return RemoveElsewhere(flags);
   MUSTER_ASSIGN_OR_RETURN(const std::string jobs, control::JobsFolder());
   if (!flags.older_than.empty()) {
     const auto age = ParseAge(flags.older_than);
@@ -112,10 +144,15 @@ absl::Status RemoveJobs(const RmFlags& flags) {
     if (!files::OpenFileSystems()->Stat(jobs).ok()) return absl::OkStatus();
     return RemoveOlder(jobs, *age, flags.with_work);
   }
+  absl::Status result;
   for (const std::string& name : flags.jobs) {
-    MUSTER_RETURN_IF_ERROR(RemoveByName(jobs, name, flags.with_work));
+    const absl::Status removed =
+        flags.forget ? Forget(jobs, name) : RemoveByName(jobs, name, flags.with_work);
+    if (removed.ok()) continue;
+    if (!result.ok()) SayOfJob(std::string(ToStd(result.message())));
+    result = removed;
   }
-  return absl::OkStatus();
+  return result;
 }
 
 }  // namespace
@@ -136,6 +173,12 @@ void AddRm(CLI::App& app) {
       "All jobs that ended longer ago than this, such as 7d or 12h; running jobs stay");
   verb->add_flag("--with-work", flags->with_work,
                  "Also remove work folders with files that were not staged (default: they stay)");
+  verb->add_flag("--forget", flags->forget,
+                 "Remove only this machine's records of jobs elsewhere, as when their cluster is "
+                 "gone");
+  AddWhereFlags(*verb, &flags->where);
+  verb->get_option("--on")->excludes("--older-than")->excludes("--forget");
+  verb->get_option("--forget")->excludes("--older-than")->excludes("--with-work");
   verb->callback([flags] { FailUnlessOk(RemoveJobs(*flags)); });
 }
 

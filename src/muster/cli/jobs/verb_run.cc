@@ -3,18 +3,23 @@
 #include <memory>
 
 #include "CLI/CLI.hpp"
+#include "muster/cli/common/help.h"
 #include "muster/cli/common/next_steps.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/dry_run.h"
+#include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/job_request.h"
 #include "muster/cli/jobs/run_here.h"
 #include "muster/cli/jobs/verbs.h"
+#include "muster/cli/jobs/yarn_flags.h"
 
 namespace muster::cli {
 namespace {
 
 struct RunFlags {
   JobFlags job;
+  std::string on;
+  YarnFlags yarn;
   bool detach = false, dry_run = false;
 };
 
@@ -27,7 +32,8 @@ absl::Status ShowTasks(const JobRequest& request) {
   return absl::OkStatus();
 }
 
-absl::Status RunJob(const RunFlags& flags) {
+absl::Status RunJob(RunFlags& flags) {
+  if (!flags.on.empty()) flags.job.place = kYarnPlace;
   const auto local = MakeLocalOptions(flags.job);
   if (!local.ok()) {
     throw CLI::ValidationError("--listen", std::string(ToStd(local.status().message())));
@@ -39,6 +45,7 @@ absl::Status RunJob(const RunFlags& flags) {
   }
   MUSTER_RETURN_IF_ERROR(request.status());
   if (flags.dry_run) return ShowTasks(*request);
+  if (!flags.on.empty()) return SubmitToYarnAndFollow(*request, flags.yarn, flags.detach);
   MUSTER_RETURN_IF_ERROR(StartJob(*request, *local, flags.detach));
   const std::string& name = request->spec.name;
   if (flags.detach) {
@@ -65,8 +72,18 @@ void AddRun(CLI::App& app, const std::vector<std::string>& command) {
       "      --worker_hosts={worker_hosts} --job_name={type} --task_index={index}\n"
       "  muster run job.yaml --volume data=/home/me/data --env KEY=value\n"
       "  muster run job.yaml --path /app=src --gpus 0 --dry-run -- python main.py\n"
-      "  muster run job.yaml --detach");
+      "  muster run job.yaml --detach\n"
+      "  muster run --on yarn --workers 2 --archive env.zip#env -- env/bin/python t.py");
   AddJobFlags(*verb, &flags->job);
+  CLI::Option* const on =
+      verb->add_option("--on", flags->on, "Where the job runs instead: yarn (docs/yarn.md)")
+          ->check(CLI::IsMember({kYarnKind}));
+  Group(*verb, kCluster, {"--on"});
+  for (const char* const name : {"--hosts", "--listen", "--certs", "--isolate", "--metrics-port",
+                                 "--volume", "--path", "--share-gpus"}) {
+    on->excludes(verb->get_option(name));
+  }
+  AddYarnFlags(*verb, &flags->yarn);
   verb->add_flag("--detach", flags->detach,
                  "Print the job's name and return: see muster status, logs, stop");
   verb->add_flag("--dry-run", flags->dry_run,

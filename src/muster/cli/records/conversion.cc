@@ -10,6 +10,7 @@
 #include "muster/cli/common/output_checks.h"
 #include "muster/cli/common/row_progress.h"
 #include "muster/cli/records/verbs.h"
+#include "muster/formats/example.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
@@ -95,6 +96,31 @@ absl::Status RunConversion(
                   StrCat("muster train SPEC model --train '", flags.folder, "/part-*'")});
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<data::ConversionCounts> ConvertColumns(io::FileSystem& files,
+                                                      const formats::Schema& schema,
+                                                      const data::PartFilesSpec& output,
+                                                      const NextColumns& next,
+                                                      const data::ConversionProgress& progress) {
+  MUSTER_ASSIGN_OR_RETURN(auto writer, data::PartFileWriter::Create(files, output));
+  const formats::ExampleEncoder encoder(schema);
+  formats::Columns columns(schema);
+  data::ConversionCounts counts;
+  std::string record;
+  while (true) {
+    MUSTER_ASSIGN_OR_RETURN(const bool more, next(&columns));
+    if (!more) break;
+    for (int row = 0; row < columns.rows(); ++row) {
+      encoder.Encode(columns, row, &record);
+      MUSTER_RETURN_IF_ERROR(writer->Write(record));
+    }
+    counts.rows += static_cast<uint64_t>(columns.rows());
+    if (progress) MUSTER_RETURN_IF_ERROR(progress(counts));
+  }
+  MUSTER_RETURN_IF_ERROR(writer->Commit());
+  counts.bytes = writer->file_bytes();
+  return counts;
 }
 
 }  // namespace muster::cli

@@ -9,6 +9,7 @@
 #include "muster/base/status.h"
 #include "muster/data/convert.h"
 #include "muster/data/part_file_writer.h"
+#include "muster/formats/columns.h"
 #include "muster/io/file_system.h"
 
 namespace muster::cli {
@@ -36,5 +37,14 @@ absl::Status RunConversion(
     const ConversionFlags& flags, const std::string& rows,
     const std::function<absl::StatusOr<data::ConversionCounts>(const data::ConversionProgress&)>&
         convert);
+
+// Writes the rows of all columns that `next` gives, round robin; `next` returns false after the
+// last.
+using NextColumns = std::function<absl::StatusOr<bool>(formats::Columns* columns)>;
+absl::StatusOr<data::ConversionCounts> ConvertColumns(io::FileSystem& files,
+                                                      const formats::Schema& schema,
+                                                      const data::PartFilesSpec& output,
+                                                      const NextColumns& next,
+                                                      const data::ConversionProgress& progress);
 
 }  // namespace muster::cli

@@ -154,6 +154,39 @@ def test_diabetes_is_within_5_percent_of_the_rmse_of_scikit_learn(muster, tmp_pa
     assert mine < 1.05 * min(scores.values()), scores
 
 
+def noisy_table(rows: int, seed: int) -> pd.DataFrame:
+    """A label that is mostly chance: the best AUC that can be is some 0.71."""
+    random, truth = np.random.default_rng(seed), np.random.default_rng(1)
+    numbers = random.normal(size=(rows, 8))
+    letters = random.integers(0, 5, size=(rows, 3))
+    words = random.integers(0, 100, size=rows)
+    logit = numbers @ truth.normal(size=8) * 0.35
+    for column, weights in zip(letters.T, truth.normal(size=(3, 5)) * 0.4):
+        logit += weights[column]
+    logit += (truth.normal(size=100) * 0.3)[words]
+    table = pd.DataFrame(numbers.round(3), columns=[f"x{i}" for i in range(8)])
+    for i, column in enumerate(letters.T):
+        table[f"c{i}"] = np.array(list("abcde"))[column]
+    table["word"] = [f"w{word}" for word in words]
+    table["label"] = (random.random(rows) < 1 / (1 + np.exp(-logit))).astype(int)
+    return table
+
+
+def test_a_small_noisy_table_is_not_learned_by_heart(muster, tmp_path):
+    test = noisy_table(20_000, 6)
+    mine = roc_auc_score(test["label"], predict(muster, tmp_path, noisy_table(5000, 5), test, "label"))
+    test.to_csv(tmp_path / "eval.csv", index=False)
+    scores = {}
+    for epochs in (5, 51):
+        muster.run("train", tmp_path / "model.yaml", "--train", tmp_path / "train.csv",
+                   "--model-dir", tmp_path / f"m{epochs}", "--set", f"train.epochs={epochs}",
+                   "--set", "model.dnn.dropout=0", "--quiet")  # fmt: skip
+        found = muster.event("evaluated", "evaluate", tmp_path / f"m{epochs}", "--data", tmp_path / "eval.csv")
+        scores[epochs] = found["auc"]
+    print(f"muster {mine:.4f}, {scores}")
+    assert mine > scores[5] and mine > scores[51] + 0.01, (mine, scores)
+
+
 ADULT_ROWS = [
     "39, State-gov, 77516, Bachelors, Male, 2174, 1990-05-01, <=50K",
     "50, ?, 83311, Bachelors, Male, 0, 1991-06-02, >50K",
@@ -282,5 +315,15 @@ def test_a_model_file_is_not_replaced_unless_asked(muster, tmp_path):
     assert out.read_text() == "mine"
     said = muster.run("init", data, "--label", "y", "--out", out, "--force")
     assert f"muster train {out} --train {data} --model-dir model" in said
-    muster.fail("init", data, "--label", "y", "--out", data, "--force")
+    muster.refuse("init", data, "--label", "y", "--out", data, "--force")
     assert data.read_text().startswith("x,y")
+
+
+def test_a_model_file_that_no_training_accepts_is_not_written(muster, tmp_path) -> None:
+    names = [f"measured_{'x' * 120}_{i}" for i in range(20_000)]
+    lines = [",".join([*names, "y"])]
+    lines += [",".join([*(f"{(i * row) % 7}.{i % 10}" for i in range(len(names))), str(row % 2)]) for row in range(4)]
+    (tmp_path / "wide.csv").write_text("\n".join(lines) + "\n")
+    errors = muster.fail("init", tmp_path / "wide.csv", "--label", "y", "--out", tmp_path / "wide.yaml")
+    assert "more than the 8388608 that a training accepts: leave columns out" in errors
+    assert not (tmp_path / "wide.yaml").exists()

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 
 #include "muster/base/number_text.h"
+#include "muster/base/terminal.h"
 #include "muster/base/utf8.h"
 
 namespace muster::cli {
@@ -30,8 +31,11 @@ std::string Range(const ColumnProfile& column) {
   if (column.kind == Kind::kDate) {
     return StrCat(Day(column.numbers.min), " to ", Day(column.numbers.max));
   }
-  return absl::StrFormat("%.5g to %.5g, mean %.5g +- %.4g", column.numbers.min, column.numbers.max,
-                         column.numbers.mean, column.numbers.stddev());
+  constexpr int kDigits = 5;
+  const auto text = [&](double value) { return data::NumberText(column, value, kDigits); };
+  return absl::StrFormat("%s to %s, mean %s +- %.4g", text(column.numbers.min),
+                         text(column.numbers.max), text(column.numbers.mean),
+                         column.numbers.stddev());
 }
 
 std::string Missing(const ColumnProfile& column) {
@@ -45,9 +49,7 @@ std::string Missing(const ColumnProfile& column) {
 
 std::string Shown(const std::string& value) {
   constexpr size_t kShownBytes = 24;
-  std::string text = ReplaceNonUtf8(value);
-  std::ranges::replace_if(
-      text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+  std::string text = EscapeControls(ReplaceNonUtf8(value));
   if (text.size() <= kShownBytes) return text;
   text.resize(kShownBytes);
   text.resize(Utf8PrefixSize(text));
@@ -66,6 +68,12 @@ std::string Commonest(const ColumnProfile& column, size_t top) {
 }
 
 }  // namespace
+
+size_t NameColumns(const std::string& name) { return CountColumns(EscapeControls(name)); }
+
+std::string PadName(const std::string& name, size_t columns) {
+  return PadColumns(EscapeControls(name), columns);
+}
 
 ordered_json ProfileColumnJson(const ColumnProfile& column, size_t top) {
   ordered_json object = {{"name", column.name},
@@ -91,7 +99,7 @@ ordered_json ProfileColumnJson(const ColumnProfile& column, size_t top) {
 void PrintProfileJson(const data::Profile& profile, size_t top) {
   ordered_json object = {{"rows", profile.rows},
                          {"bad_rows", profile.bad_rows},
-                         {"format", formats::FileFormatName(profile.type)},
+                         {"format", profile.format_name()},
                          {"columns", ordered_json::object()}};
   for (const ColumnProfile& column : profile.columns) {
     ordered_json entry = ProfileColumnJson(column, top);
@@ -104,15 +112,14 @@ void PrintProfileJson(const data::Profile& profile, size_t top) {
 void PrintProfileTable(const data::Profile& profile, size_t top) {
   size_t name = 6, missing = 7, range = 14;
   for (const ColumnProfile& column : profile.columns) {
-    name = std::max(name, column.name.size());
-    missing = std::max(missing, Missing(column).size());
+    name = std::max(name, NameColumns(column.name));
+    missing = std::max(missing, NameColumns(Missing(column)));
     range = std::max(range, Range(column).size());
   }
   const auto line = [&](const std::string& a, std::string_view b, const std::string& c,
                         const std::string& d, const std::string& e, const std::string& f) {
-    std::string text =
-        absl::StrFormat("%-*s  %-7s  %-*s  %9s  %-*s  %s", static_cast<int>(name), a, ToAbsl(b),
-                        static_cast<int>(missing), c, d, static_cast<int>(range), e, f);
+    std::string text = absl::StrFormat("%s  %-7s  %s  %9s  %-*s  %s", PadName(a, name), ToAbsl(b),
+                                       PadName(c, missing), d, static_cast<int>(range), e, f);
     text.resize(text.find_last_not_of(' ') + 1);
     std::printf("%s\n", text.c_str());
   };

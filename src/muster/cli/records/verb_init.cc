@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/number_text.h"
+#include "muster/cli/common/data_schemes.h"
 #include "muster/cli/common/format_flags.h"
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/common/output_checks.h"
@@ -13,9 +14,11 @@
 #include "muster/cli/records/profile_printer.h"
 #include "muster/cli/records/verbs.h"
 #include "muster/data/file_rules.h"
+#include "muster/data/kafka/kafka_set.h"
 #include "muster/data/profile/profile.h"
 #include "muster/files/file_systems.h"
 #include "muster/model/draft/draft.h"
+#include "muster/model/spec/model_spec.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
@@ -25,6 +28,7 @@ using model::DraftColumn;
 using nlohmann::ordered_json;
 
 constexpr size_t kShownValues = 5;
+constexpr int64_t kTopicRecords = 1'000'000;
 
 struct InitFlags {
   std::vector<std::string> patterns;
@@ -33,6 +37,7 @@ struct InitFlags {
   std::vector<std::string> item;
   std::string out = "model.yaml";
   formats::DataFormat format;
+  KafkaFlags kafka;
   uint64_t max_bad_records = 0;
   bool force = false;
   bool json = false;
@@ -94,9 +99,10 @@ void PrintJson(const InitFlags& flags, const data::Profile& profile, const model
   ordered_json label = ProfileColumnJson(*draft.label.profile, kShownValues);
   label["task"] = model::TaskName(draft.label.task);
   label["classes"] = draft.label.classes;
+  if (!draft.label.note.empty()) label["note"] = draft.label.note;
   ordered_json object = {{"event", "drafted"},
                          {"out", flags.out},
-                         {"format", formats::FileFormatName(profile.type)},
+                         {"format", profile.format_name()},
                          {"rows", profile.rows},
                          {"bad_rows", profile.bad_rows},
                          {"label", std::move(label)},
@@ -117,27 +123,38 @@ void PrintJson(const InitFlags& flags, const data::Profile& profile, const model
 void PrintFound(const InitFlags& flags, const data::Profile& profile, const model::Draft& draft) {
   std::printf("%s: %s rows, %zu columns, %s\n", absl::StrJoin(flags.patterns, " ").c_str(),
               GroupDigits(profile.rows).c_str(), profile.columns.size(),
-              std::string(data::FormatWords(profile.type)).c_str());
+              std::string(profile.format_words()).c_str());
   if (!profile.format.columns.empty() && flags.format.columns.empty()) {
     std::printf("There is no header: the columns are named %s to %s\n",
                 profile.format.columns.front().c_str(), profile.format.columns.back().c_str());
   }
   size_t width = 0;
   for (const DraftColumn& column : draft.columns) {
-    width = std::max(width, column.profile->name.size());
+    width = std::max(width, NameColumns(column.profile->name));
   }
   constexpr size_t kMaxWidth = 32;
-  const int shown = static_cast<int>(std::min(width, kMaxWidth));
+  width = std::min(width, kMaxWidth);
   for (const DraftColumn& column : draft.columns) {
-    std::printf("  %-*s  %s (%s)\n", shown, column.profile->name.c_str(),
+    std::printf("  %s  %s (%s)\n", PadName(column.profile->name, width).c_str(),
                 DescribeUse(column).c_str(), model::DescribeColumn(*column.profile).c_str());
   }
   const data::ColumnProfile& label = *draft.label.profile;
   std::printf("Label '%s': %s (%s)\n", label.name.c_str(),
               std::string(model::TaskName(draft.label.task)).c_str(),
               model::DescribeColumn(label).c_str());
+  if (!draft.label.note.empty()) std::printf("  %s\n", draft.label.note.c_str());
+  if (draft.label.task == model::DraftLabel::Task::kBinary) {
+    const auto& words = draft.label.words;
+    std::printf("  the model's probability is that of '%s'\n",
+                words.empty() ? "1" : words[1].c_str());
+  }
   if (label.missing > 0) {
-    std::printf("%s rows have no label and will be left out\n", GroupDigits(label.missing).c_str());
+    const bool is_one = label.missing == 1;
+    std::printf("%s\n",
+                StrCat(GroupDigits(label.missing), is_one ? " row has" : " rows have",
+                       " no label: with --max-bad-records ", profile.bad_rows + label.missing,
+                       " training leaves ", is_one ? "it" : "them", " out")
+                    .c_str());
   }
   std::printf("Wrote %s: a %s model of %s columns\n\nNext:\n  %s\n", flags.out.c_str(),
               std::string(draft.type->title).c_str(), GroupDigits(draft.used()).c_str(),
@@ -148,19 +165,32 @@ void PrintFound(const InitFlags& flags, const data::Profile& profile, const mode
 }
 
 absl::Status CheckOut(io::FileSystem& files, const InitFlags& flags) {
-  MUSTER_RETURN_IF_ERROR(CheckNotData(
-      files, flags.patterns, {{.flag = "--out", .path = flags.out, .example = "model.yaml"}}));
+  RefuseUnlessOk(CheckNotData(files, flags.patterns,
+                              {{.flag = "--out", .path = flags.out, .example = "model.yaml"}}));
   if (flags.force || !files.Stat(flags.out).ok()) return absl::OkStatus();
   return absl::AlreadyExistsError(
       StrCat(flags.out, " exists: give --force to replace it, or another name with --out"));
+}
+
+// Of a topic, which may be endless, the newest records are looked at.
+absl::StatusOr<std::vector<std::string>> ChooseRecords(const InitFlags& flags) {
+  std::vector<std::string> patterns = flags.patterns;
+  for (std::string& pattern : patterns) {
+    if (!IsTopic(pattern)) continue;
+    MUSTER_ASSIGN_OR_RETURN(const auto settings, ReadKafkaSettings(flags.kafka));
+    MUSTER_ASSIGN_OR_RETURN(pattern, data::NameNewestRecords(pattern, kTopicRecords, settings));
+  }
+  return patterns;
 }
 
 absl::Status RunInit(const InitFlags& flags) {
   const auto files = files::OpenFileSystems();
   MUSTER_RETURN_IF_ERROR(CheckOut(*files, flags));
   const InterruptScope interrupt;
-  data::ProfileSpec spec = {.patterns = flags.patterns,
+  MUSTER_ASSIGN_OR_RETURN(const auto patterns, ChooseRecords(flags));
+  data::ProfileSpec spec = {.patterns = patterns,
                             .format = flags.format,
+                            .schemes = DataSchemes(flags.kafka),
                             .wanted = flags.label,
                             .max_bad_records = flags.max_bad_records,
                             .note = PrintNotesOnce()};
@@ -173,6 +203,12 @@ absl::Status RunInit(const InitFlags& flags) {
   auto draft = model::DraftModel(
       profile, {.label = flags.label, .data_name = data, .model = flags.model, .item = flags.item});
   if (!draft.ok()) return Annotate(draft.status(), data);
+  if (draft->yaml.size() > model::kMaxSpecBytes) {
+    return absl::ResourceExhaustedError(
+        StrCat("the model file would have ", draft->yaml.size(), " bytes, more than the ",
+               model::kMaxSpecBytes, " that a training accepts: leave columns out of the data (",
+               draft->columns.size(), " would be used), or long words"));
+  }
   MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(*files, flags.out, draft->yaml));
   for (const std::string& warning : draft->warnings) {
     std::fprintf(stderr, "warning: %s\n", warning.c_str());
@@ -189,11 +225,14 @@ void AddInit(CLI::App& app) {
   verb->footer(
       "One pass over the data finds types, missing values, means, vocabularies, dates, the header\n"
       "and the kind of label; docs/init.md says how. The model file is yours to change.\n"
+      "Of a topic of Kafka the newest 1,000,000 records are looked at, or those of its ranges.\n"
       "Examples:\n"
       "  muster init train.csv --label Survived\n"
       "  muster train model.yaml --train train.csv --model-dir model\n"
       "  muster init clicks.csv --label label --model deepfm --out deepfm.yaml");
-  verb->add_option("files", flags->patterns, "CSV, TSV, TFRecord or JSON lines: files or globs")
+  verb->add_option("files", flags->patterns,
+                   "CSV, TSV, TFRecord, Parquet or JSON lines: files or globs; or "
+                   "kafka://BROKER/TOPIC")
       ->required()
       ->type_name("GLOB");
   verb->add_option("--label", flags->label, "Column to predict")->required()->type_name("NAME");
@@ -216,6 +255,7 @@ void AddInit(CLI::App& app) {
       ->type_name("N");
   verb->add_flag("--json", flags->json, "What was found and the next command, as one object");
   AddFormatFlags(*verb, &flags->format);
+  AddKafkaFlags(*verb, &flags->kafka);
   verb->callback([flags] { FailUnlessOk(RunInit(*flags)); });
 }
 

@@ -88,10 +88,15 @@ void AddRecords(CLI::App& app) {
   records->footer("Example:\n  muster records from-csv train.csv --spec titanic.yaml --out data");
   AddRecordsFromCsv(*records);
   AddRecordsFromIdx(*records);
+  AddRecordsFromParquet(*records);
+  AddRecordsFromBatches(*records);
   AddRecordsInspect(*records);
   AddRecordsVerify(*records);
   AddRecordsStats(*records);
   AddRecordsIndex(*records);
+  AddRecordsCat(*records);
+  AddRecordsRanges(*records);
+  AddRecordsToKafka(*records);
 }
 
 }  // namespace muster::cli

@@ -9,9 +9,11 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/number_text.h"
+#include "muster/cli/common/data_schemes.h"
 #include "muster/cli/common/format_flags.h"
 #include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
+#include "muster/cli/records/feature_json.h"
 #include "muster/cli/records/verbs.h"
 #include "muster/data/profile/find_columns.h"
 #include "muster/data/reader.h"
@@ -41,20 +43,6 @@ absl::Status AtRecord(const absl::Status& status, const std::string& path, uint6
   return Annotate(status, StrCat(path, ": record at byte ", offset));
 }
 
-// Converts numbers to JSON numbers, except those that JSON does not have.
-ordered_json GetValues(const formats::FeatureText& feature) {
-  ordered_json values = ordered_json::array();
-  for (const std::string& value : feature.values) {
-    ordered_json shown = value;
-    if (feature.kind != "bytes") {
-      ordered_json number = ordered_json::parse(value, nullptr, /*allow_exceptions=*/false);
-      if (number.is_number()) shown = std::move(number);
-    }
-    values.push_back(std::move(shown));
-  }
-  return values;
-}
-
 // `place` is {"offset", its byte} or {"line", its line}; `origin` is the same as text.
 void PrintExample(const std::string& path, const std::pair<const char*, uint64_t>& place,
                   const std::string& origin, const std::vector<formats::FeatureText>& features,
@@ -63,7 +51,8 @@ void PrintExample(const std::string& path, const std::pair<const char*, uint64_t
     ordered_json object = {
         {"file", path}, {place.first, place.second}, {"features", ordered_json::object()}};
     for (const formats::FeatureText& feature : features) {
-      object["features"][feature.name] = {{"kind", feature.kind}, {"values", GetValues(feature)}};
+      object["features"][feature.name] = {{"kind", feature.kind},
+                                          {"values", MakeFeatureValues(feature)}};
     }
     std::printf("%s\n",
                 object.dump(-1, ' ', false, ordered_json::error_handler_t::replace).c_str());
@@ -79,8 +68,10 @@ void PrintExample(const std::string& path, const std::pair<const char*, uint64_t
 }
 
 // Whether a file holds TFRecords, by the flags or else by its content; true also for a broken one.
+// False for a topic, whatever its records are.
 absl::StatusOr<bool> HasTfRecords(io::FileSystem& files, const std::string& path,
                                   const formats::DataFormat& format) {
+  if (IsTopic(path)) return false;
   if (format.type) return *format.type == formats::FileFormat::kTfRecord;
   using Content = formats::Sniffed::Content;
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const io::RandomAccessFile> file,
@@ -92,21 +83,25 @@ absl::StatusOr<bool> HasTfRecords(io::FileSystem& files, const std::string& path
   return found->content != Content::kText && found->content != Content::kJsonLines;
 }
 
-// The rows of a file of CSV or JSON lines: all columns that it has, or those of `schema`.
+// The rows of a file of CSV or JSON lines, or of a topic: all columns that it has, or those of
+// `schema`.
 struct TextRows {
   formats::Schema schema;
   std::unique_ptr<data::BatchReader> reader;
 };
 
 absl::StatusOr<TextRows> OpenText(io::FileSystem& files, const std::string& path,
-                                  formats::DataFormat format, const formats::Schema& schema) {
+                                  formats::DataFormat format, const formats::Schema& schema,
+                                  const KafkaFlags& kafka) {
   TextRows rows = {.schema = schema, .reader = nullptr};
+  const data::SourceSchemes schemes = DataSchemes(kafka);
   if (schema.fields.empty()) {
-    MUSTER_ASSIGN_OR_RETURN(data::FoundColumns found, data::FindColumns(files, {path}, format, ""));
+    MUSTER_ASSIGN_OR_RETURN(data::FoundColumns found,
+                            data::FindColumns(files, {path}, format, schemes, ""));
     rows.schema = std::move(found.schema);
     format = found.format;
   }
-  const data::SourceSpec spec = {.patterns = {path}, .format = format};
+  const data::SourceSpec spec = {.patterns = {path}, .format = format, .schemes = schemes};
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const data::RecordSource> source,
                           data::OpenSource(files, spec, /*max_bad_records=*/0));
   MUSTER_ASSIGN_OR_RETURN(
@@ -133,9 +128,25 @@ std::vector<formats::FeatureText> DescribeRow(const formats::Schema& schema,
   return features;
 }
 
+// The files that the patterns name; topics stay as they are.
+absl::StatusOr<std::vector<std::string>> ExpandData(io::FileSystem& files,
+                                                    const std::vector<std::string>& patterns) {
+  std::vector<std::string> names;
+  for (const std::string& pattern : patterns) {
+    if (IsTopic(pattern)) {
+      names.push_back(pattern);
+      continue;
+    }
+    MUSTER_ASSIGN_OR_RETURN(const auto paths, ExpandFiles(files, {pattern}));
+    names.insert(names.end(), paths.begin(), paths.end());
+  }
+  return names;
+}
+
 struct RecordsInspectFlags {
   std::vector<std::string> patterns;
   formats::DataFormat format;
+  KafkaFlags kafka;
   uint64_t limit = std::numeric_limits<uint64_t>::max();
   bool json = false;
 };
@@ -158,17 +169,24 @@ absl::Status InspectTfRecords(io::FileSystem& files, const std::string& path,
 
 absl::Status InspectText(io::FileSystem& files, const std::string& path,
                          const RecordsInspectFlags& flags, uint64_t* shown) {
-  MUSTER_ASSIGN_OR_RETURN(const TextRows rows, OpenText(files, path, flags.format, {}));
+  MUSTER_ASSIGN_OR_RETURN(const TextRows rows,
+                          OpenText(files, path, flags.format, {}, flags.kafka));
   formats::Columns columns(rows.schema);
   while (*shown < flags.limit) {
     MUSTER_ASSIGN_OR_RETURN(const bool more, rows.reader->Next(&columns));
     if (!more) break;
     for (int row = 0; row < columns.rows() && *shown < flags.limit; ++row, ++*shown) {
       const std::string origin = rows.reader->Origin(row);
+      const auto features = DescribeRow(rows.schema, columns, row);
+      if (IsTopic(path)) {
+        const std::string partition = origin.substr(0, origin.find(':'));
+        PrintExample(partition, {"offset", rows.reader->Message(row).offset}, origin, features,
+                     flags.json);
+        continue;
+      }
       uint64_t line = 0;
       (void)absl::SimpleAtoi(origin.substr(origin.rfind(':') + 1), &line);
-      PrintExample(path, {"line", line}, origin, DescribeRow(rows.schema, columns, row),
-                   flags.json);
+      PrintExample(path, {"line", line}, origin, features, flags.json);
     }
   }
   return absl::OkStatus();
@@ -176,7 +194,7 @@ absl::Status InspectText(io::FileSystem& files, const std::string& path,
 
 absl::Status RunRecordsInspect(const RecordsInspectFlags& flags) {
   const auto files = files::OpenFileSystems();
-  MUSTER_ASSIGN_OR_RETURN(const auto paths, ExpandFiles(*files, flags.patterns));
+  MUSTER_ASSIGN_OR_RETURN(const auto paths, ExpandData(*files, flags.patterns));
   uint64_t shown = 0;
   for (const std::string& path : paths) {
     MUSTER_ASSIGN_OR_RETURN(const bool records, HasTfRecords(*files, path, flags.format));
@@ -190,14 +208,15 @@ struct VerifyFlags {
   std::vector<std::string> patterns;
   std::string spec;
   formats::DataFormat format;
+  KafkaFlags kafka;
   bool json = false;
 };
 
 absl::StatusOr<uint64_t> VerifyText(io::FileSystem& files, const std::string& path,
                                     const formats::DataFormat& format,
-                                    const formats::Schema& schema, bool quiet) {
-  RowProgress progress("verify", "rows", quiet);
-  MUSTER_ASSIGN_OR_RETURN(const TextRows rows, OpenText(files, path, format, schema));
+                                    const formats::Schema& schema, const VerifyFlags& flags) {
+  RowProgress progress("verify", "rows", flags.json);
+  MUSTER_ASSIGN_OR_RETURN(const TextRows rows, OpenText(files, path, format, schema, flags.kafka));
   formats::Columns columns(rows.schema);
   uint64_t count = 0;
   while (true) {
@@ -237,12 +256,12 @@ absl::Status RunVerify(const VerifyFlags& flags) {
     format = formats::NameColumns(formats::Override(spec.format, format), spec.features.schema);
     schema = formats::WithMissing(spec.features.schema, format);
   }
-  MUSTER_ASSIGN_OR_RETURN(const auto paths, ExpandFiles(*files, flags.patterns));
+  MUSTER_ASSIGN_OR_RETURN(const auto paths, ExpandData(*files, flags.patterns));
   for (const std::string& path : paths) {
     MUSTER_ASSIGN_OR_RETURN(const bool is_records, HasTfRecords(*files, path, format));
     MUSTER_ASSIGN_OR_RETURN(const uint64_t records,
                             is_records ? VerifyFile(*files, path, schema, flags.json)
-                                       : VerifyText(*files, path, format, schema, flags.json));
+                                       : VerifyText(*files, path, format, schema, flags));
     if (flags.json) {
       std::printf("%s\n", ordered_json({{"file", path}, {"records", records}}).dump().c_str());
     } else {
@@ -259,29 +278,34 @@ void AddRecordsInspect(CLI::App& records) {
   CLI::App* verb = records.add_subcommand("inspect", "Show records: features or columns");
   verb->footer(
       "Example:\n  muster records inspect data/train/part-00000-of-00005.tfrecord --limit 3");
-  verb->add_option("files", flags->patterns, "TFRecord, CSV or JSON lines: files or globs")
+  verb->add_option("files", flags->patterns,
+                   "TFRecord, CSV or JSON lines: files or globs; or kafka://BROKER/TOPIC")
       ->required()
       ->type_name("GLOB");
   AddFormatFlags(*verb, &flags->format);
+  AddKafkaFlags(*verb, &flags->kafka);
   verb->add_option("--limit", flags->limit, "Records to show (default: all)");
-  verb->add_flag(
-      "--json", flags->json,
-      "One record per line: {\"file\", \"offset\" (of text: \"line\"), \"features\": {name: "
-      "{\"kind\", \"values\"}}}");
+  verb->add_flag("--json", flags->json,
+                 "One record per line: {\"file\" or partition, \"offset\" (of text: \"line\"), "
+                 "\"features\": {name: "
+                 "{\"kind\", \"values\"}}}");
   verb->callback([flags] { FailUnlessOk(RunRecordsInspect(*flags)); });
 }
 
 void AddRecordsVerify(CLI::App& records) {
   const auto flags = std::make_shared<VerifyFlags>();
-  CLI::App* verb = records.add_subcommand(
-      "verify", "Check every record: checksums and tf.Examples, or the rows of text");
+  CLI::App* verb =
+      records.add_subcommand("verify", "Check every record: checksums, tf.Examples, rows of text");
   verb->footer(
-      "Ends with code 1 and the file and byte, or line, of the first bad record.\nExample:\n"
+      "Ends with code 1 and the file and byte, or line or offset, of the first bad "
+      "record.\nExample:\n"
       "  muster records verify 'data/train/part-*' --spec titanic.yaml");
-  verb->add_option("files", flags->patterns, "TFRecord, CSV or JSON lines: files or globs")
+  verb->add_option("files", flags->patterns,
+                   "TFRecord, CSV or JSON lines: files or globs; or kafka://BROKER/TOPIC")
       ->required()
       ->type_name("GLOB");
   AddFormatFlags(*verb, &flags->format);
+  AddKafkaFlags(*verb, &flags->kafka);
   verb->add_option("--spec", flags->spec, "Model file whose inputs the records must fit")
       ->type_name("SPEC");
   verb->add_flag("--json", flags->json, "One JSON object per file");

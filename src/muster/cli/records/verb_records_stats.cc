@@ -6,6 +6,8 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/number_text.h"
+#include "muster/base/terminal.h"
+#include "muster/cli/common/data_schemes.h"
 #include "muster/cli/common/format_flags.h"
 #include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
@@ -17,6 +19,7 @@
 #include "muster/data/source.h"
 #include "muster/features/coverage.h"
 #include "muster/files/file_systems.h"
+#include "muster/model/draft/draft_column.h"
 #include "muster/model/spec/model_spec.h"
 #include "nlohmann/json.hpp"
 
@@ -30,6 +33,7 @@ struct StatsFlags {
   std::vector<std::string> patterns;
   std::string spec;
   formats::DataFormat format;
+  KafkaFlags kafka;
   size_t top = 5;
   uint64_t max_bad_records = 0;
   bool json = false;
@@ -77,7 +81,8 @@ std::string Detail(const data::ColumnStats::Column& column) {
   std::string detail =
       StrCat(GroupDigits(column.distinct), column.more_distinct ? "+" : "", " distinct:");
   for (const auto& [value, count] : column.top) {
-    detail += StrCat("  ", value.empty() ? "''" : value, " (", GroupDigits(count), ")");
+    detail +=
+        StrCat("  ", value.empty() ? "''" : EscapeControls(value), " (", GroupDigits(count), ")");
   }
   return detail;
 }
@@ -85,11 +90,11 @@ std::string Detail(const data::ColumnStats::Column& column) {
 void PrintStatsTable(const data::ColumnStats& stats, size_t top) {
   const auto columns = stats.Summarize(top);
   size_t width = 6;
-  for (const auto& column : columns) width = std::max(width, column.name.size());
+  for (const auto& column : columns) width = std::max(width, NameColumns(column.name));
   std::printf("%s rows\n%-*s  %-6s  %12s  %12s\n", GroupDigits(stats.rows()).c_str(),
               static_cast<int>(width), "column", "type", "values", "missing");
   for (const auto& column : columns) {
-    std::printf("%-*s  %-6s  %12s  %12s  %s\n", static_cast<int>(width), column.name.c_str(),
+    std::printf("%s  %-6s  %12s  %12s  %s\n", PadName(column.name, width).c_str(),
                 std::string(formats::ValueTypeName(column.type)).c_str(),
                 GroupDigits(column.values).c_str(), GroupDigits(column.missing).c_str(),
                 Detail(column).c_str());
@@ -101,12 +106,12 @@ void PrintStatsTable(const data::ColumnStats& stats, size_t top) {
 void PrintCoverage(const features::IdCoverage& coverage) {
   if (coverage.columns().empty()) return;
   size_t width = 6;
-  for (const auto& column : coverage.columns()) width = std::max(width, column.name.size());
+  for (const auto& column : coverage.columns()) width = std::max(width, NameColumns(column.name));
   std::printf("\n%-*s  %15s\n", static_cast<int>(width), "column", "rows without id");
   for (const auto& column : coverage.columns()) {
     std::string values;
     for (const std::string& value : column.values) values += StrCat("  ", value);
-    std::printf("%-*s  %13.1f %%%s\n", static_cast<int>(width), column.name.c_str(),
+    std::printf("%s  %13.1f %%%s\n", PadName(column.name, width).c_str(),
                 100 * Share(column.without, coverage.rows()), values.c_str());
   }
 }
@@ -117,8 +122,13 @@ absl::Status RunProfile(const StatsFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const data::Profile profile,
                           data::ProfileData(*files, {.patterns = flags.patterns,
                                                      .format = flags.format,
+                                                     .schemes = DataSchemes(flags.kafka),
                                                      .max_bad_records = flags.max_bad_records,
                                                      .note = PrintNotesOnce()}));
+  for (const std::string& name : profile.left_out) {
+    std::fprintf(stderr, "note: column '%s' is left out: it %s\n", name.c_str(),
+                 model::WhyLeftOut(profile).c_str());
+  }
   flags.json ? PrintProfileJson(profile, flags.top) : PrintProfileTable(profile, flags.top);
   return absl::OkStatus();
 }
@@ -132,6 +142,7 @@ absl::Status RunStats(const StatsFlags& flags) {
   source_spec.format =
       formats::NameColumns(formats::Override(spec.format, flags.format), spec.features.schema);
   source_spec.note = PrintNotesOnce();
+  source_spec.schemes = DataSchemes(flags.kafka);
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const data::RecordSource> source,
                           data::OpenSource(*files, source_spec, flags.max_bad_records));
   data::ColumnStats stats(formats::WithMissing(spec.features.schema, source_spec.format));
@@ -174,7 +185,8 @@ void AddRecordsStats(CLI::App& records) {
       "'buckets', or there is none; the first such values are shown.\nExamples:\n"
       "  muster records stats train.csv\n"
       "  muster records stats train.csv --spec titanic.yaml");
-  verb->add_option("files", flags->patterns, "CSV, TFRecord or JSON lines: files or globs")
+  verb->add_option("files", flags->patterns,
+                   "CSV, TFRecord, Parquet or JSON lines: files or globs; or kafka://BROKER/TOPIC")
       ->required()
       ->type_name("GLOB");
   verb->add_option(
@@ -182,6 +194,7 @@ void AddRecordsStats(CLI::App& records) {
           "Model file whose inputs are looked at (default: all columns, by what they hold)")
       ->type_name("SPEC");
   AddFormatFlags(*verb, &flags->format);
+  AddKafkaFlags(*verb, &flags->kafka);
   verb->add_option("--top", flags->top, "Frequent values to show")->capture_default_str();
   verb->add_option("--max-bad-records", flags->max_bad_records,
                    "Leave out up to N rows that do not fit the spec")

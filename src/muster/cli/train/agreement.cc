@@ -9,14 +9,13 @@
 #include "muster/base/agreement.h"
 #include "muster/base/crc32c.h"
 #include "muster/cli/common/verb.h"
+#include "muster/cli/train/model_text.h"
 #include "muster/data/batch_stream_reader.h"
 #include "muster/data/source_set.h"
 #include "muster/train/input/data_files.h"
 
 namespace muster::cli {
 namespace {
-
-constexpr uint64_t kMaxSpecBytes = uint64_t{16} << 20;
 
 std::string YesNo(bool yes) { return yes ? "yes" : "no"; }
 
@@ -40,6 +39,7 @@ bool KnowsCluster(const TaskFacts& facts) { return facts.flags.run.task_type != 
 constexpr char kChiefs[] = "the chief alone writes checkpoints, events and exports";
 constexpr char kTells[] = "what a task reports about itself does not change the training";
 constexpr char kFormat[] = "the term of --data-format has it";
+constexpr char kReaches[] = "how a task reaches the brokers does not change the records";
 constexpr char kStarts[] = "the tasks of the job do not get it";
 
 constexpr FlagUse kFlagUses[] = {
@@ -64,6 +64,8 @@ constexpr FlagUse kFlagUses[] = {
     {.flag = "--quote", .why_not = kFormat},
     {.flag = "--missing", .why_not = kFormat},
     {.flag = "--encoding-errors", .why_not = kFormat},
+    {.flag = "--kafka", .why_not = kReaches},
+    {.flag = "--kafka-config", .why_not = kReaches},
     {.flag = "--batch-size",
      .term = "batch size",
      .value = [](const TaskFacts& f) { return StrCat(f.spec.input.reader.batch_size); }},
@@ -164,11 +166,28 @@ constexpr FlagUse kFlagUses[] = {
     {.flag = "--quiet", .why_not = kTells},
     {.flag = "--hook-calls", .why_not = "hooks are their own program's"},
     {.flag = "--hook-answers", .why_not = "hooks are their own program's"},
+    {.flag = "--follow", .why_not = "one process alone follows a topic"},
+    {.flag = "--follow-secs", .why_not = "one process alone follows a topic"},
     {.flag = "--workers", .why_not = kStarts},
     {.flag = "--ps", .why_not = kStarts},
     {.flag = "--restarts", .why_not = kStarts},
     {.flag = "--hosts", .why_not = kStarts},
     {.flag = "--ssh", .why_not = kStarts},
+    {.flag = "--on", .why_not = kStarts},
+    {.flag = "--namespace", .why_not = kStarts},
+    {.flag = "--context", .why_not = kStarts},
+    {.flag = "--kubeconfig", .why_not = kStarts},
+    {.flag = "--image", .why_not = kStarts},
+    {.flag = "--volume", .why_not = kStarts},
+    {.flag = "--pod-template", .why_not = kStarts},
+    {.flag = "--queue", .why_not = kStarts},
+    {.flag = "--placement", .why_not = kStarts},
+    {.flag = "--keytab", .why_not = kStarts},
+    {.flag = "--archive", .why_not = kStarts},
+    {.flag = "--node-label", .why_not = kStarts},
+    {.flag = "--memory", .why_not = kStarts},
+    {.flag = "--cores", .why_not = kStarts},
+    {.flag = "--detach", .why_not = kStarts},
     {.flag = "--job", .why_not = "tasks compare the job's name before anything else"},
 };
 
@@ -188,7 +207,7 @@ absl::StatusOr<std::string> DescribeModelFile(const TrainFlags& flags,
                                               const model::ModelSpec& model,
                                               io::FileSystem& files) {
   if (model.exported) return absl::StrFormat("%08x", model.exported->checksum);
-  MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(files, flags.spec, kMaxSpecBytes));
+  MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadModelText(files, flags.spec));
   const uint32_t words = GetWordsChecksum(model.features);
   if (words == 0) return absl::StrFormat("%08x", Crc32c(text));
   return absl::StrFormat("%08x with vocabularies %08x", Crc32c(text), words);

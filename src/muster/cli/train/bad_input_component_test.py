@@ -191,6 +191,14 @@ def test_data_of_evaluations_may_have_bad_records(job, place, monkeypatch):
     place.ok(*train("good.csv", "--eval", "bad.csv", "--max-bad-records", "2", *job))
 
 
+def test_progress_ends_with_the_steps_that_were_taken(place):
+    """The rows that were left out are no steps that are still to come."""
+    place.write("bad.csv", GOOD + "41,x,1,a,1\n" * 20)
+    arguments = [each for each in train("bad.csv", "--max-bad-records", "20") if each != "--quiet"]
+    code, errors, _ = place.run(*arguments)
+    assert code == 0 and "train  step 10/10 " in errors, errors
+
+
 def test_label_that_is_no_class(place):
     place.write("spec.yaml", SPEC + "head: {multi_class: 3}\n")
     place.write("bad.csv", HEADER + "1,30,1.5,a,2\n2,30,1.5,a,3\n")

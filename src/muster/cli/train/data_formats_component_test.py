@@ -50,7 +50,7 @@ class Place:
 
     def train(self, data: str, *more: str, spec: str = "spec.yaml", code: int = 0) -> str:
         """What it says on stderr."""
-        return self.run("train", spec, "--train", data, "--model-dir", "model", "--quiet", *more,
+        return self.run("train", spec, "--train", data, "--model-dir", "model", *more,
                         code=code).stderr  # fmt: skip
 
     def evaluate(self, data: str, *more: str) -> dict:
@@ -106,6 +106,8 @@ def test_flags_stand_before_the_model_file_and_are_stored_with_the_model(place):
     place.write("headed.csv", table(ROWS))
     flags = ["--no-header", "--columns", "label,n,word", "--trim", "--delimiter", ";"]
     assert "note:" in place.train("raw", *flags)  # that it is CSV
+    assert "note:" not in place.run("predict", "--model-dir", "model", "--data", "raw", "--out",
+                                    "quiet.csv", "--quiet").stderr  # fmt: skip
     stored = yaml.safe_load((place.folder / "model/model.yaml").read_text())["format"]
     assert stored["columns"] == ["label", "n", "word"] and stored["delimiter"] == ";"
     unasked = place.predict("raw")
@@ -127,14 +129,16 @@ def test_missing_marks_and_encodings_are_those_that_are_given(place):
 def test_what_is_not_read_is_named_with_a_way(place):
     place.write("data.parquet", b"PAR1\x15\x04\x00\x00PAR1")
     for arguments in (
-        ["train", "spec.yaml", "--train", "data.parquet", "--model-dir", "model"],
         ["records", "from-csv", "data.parquet", "--spec", "spec.yaml", "--out", "shards"],
-        ["records", "stats", "data.parquet", "--spec", "spec.yaml"],
         ["inspect", "spec.yaml", "--features", "data.parquet"],
     ):
         said = place.run(*arguments, code=1).stderr
-        assert "data.parquet: this is Apache Parquet, which muster does not read" in said
-        assert "pandas.read_parquet('data.parquet').to_csv('data.csv', index=False)" in said
+        assert "data.parquet: this is Apache Parquet, which muster init, train, evaluate, predict" in said
+        assert "muster records from-parquet data.parquet --spec model.yaml --out data" in said
+    place.write("data.orc", b"ORC\x15\x04\x00\x00ORC")
+    said = place.run("records", "stats", "data.orc", code=1).stderr
+    assert "data.orc: this is Apache ORC, which muster does not read" in said
+    assert "pandas.read_orc('data.orc').to_csv('data.csv', index=False)" in said
     assert not (place.folder / "shards").exists()
 
 

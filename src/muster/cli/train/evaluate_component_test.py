@@ -88,3 +88,11 @@ def test_early_stop_reads_the_named_evaluations(muster, place) -> None:
     )  # fmt: skip
     assert trained["step"] < 3000
     assert (place / "early/eval_mine").exists() and not (place / "early/eval").exists()
+
+
+def test_untrained_weights_do_not_stand_in_for_broken_ones(muster, place):
+    command = train(muster, place, "broken", "two.csv", "binary", "{}", "--epochs", 5)
+    (data,) = (path for path in (place / "broken").glob("model.ckpt-*.data-*") if "ckpt-0." not in path.name)
+    data.write_bytes(bytes(byte ^ 255 for byte in data.read_bytes()))
+    said = muster.fail(*command)
+    assert "model.ckpt-0, whose weights are untrained, no checkpoint is intact" in said

@@ -130,14 +130,18 @@ train::InputSpec SequentialInput(const DataFlags& flags, const formats::DataForm
   spec.source.patterns = flags.patterns;
   spec.source.format = formats::Override(format, flags.format);
   spec.source.note = flags.note;
+  spec.source.schemes = DataSchemes(flags.kafka);
   spec.reader.batch_size = flags.batch_size > 0 ? flags.batch_size : default_batch_size;
   spec.reader.max_bad_records = flags.max_bad_records;
   return spec;
 }
 
+std::string CheckNotEmpty(const std::string& value) { return value.empty() ? "is empty" : ""; }
+
 void AddTrainedModelFlags(CLI::App& verb, TrainedModelFlags* flags) {
   verb.add_option("model_dir,--model-dir", flags->run.model_dir, "Folder of a trained model")
       ->required()
+      ->check(CheckNotEmpty)
       ->type_name("DIR");
   verb.add_option("--checkpoint", flags->checkpoint,
                   "The weights: a checkpoint such as DIR/model.ckpt-100; best: that of the best "
@@ -163,6 +167,7 @@ absl::Status ResolveNewest(io::FileSystem& files, bool fall_back, TrainedModelFl
   MUSTER_ASSIGN_OR_RETURN(const checkpoint::Found found,
                           checkpoint::FindLatest(files, flags->run.model_dir, /*verify=*/true));
   if (!fall_back) MUSTER_RETURN_IF_ERROR(checkpoint::CheckNewest(found));
+  MUSTER_RETURN_IF_ERROR(score::CheckTrained(found));
   if (!found.broken.empty()) {
     std::fprintf(stderr, "warning: %s\n", checkpoint::DescribePassedOver(found).c_str());
   }
@@ -224,6 +229,12 @@ std::unique_ptr<checkpoint::Lease> LeaseOn(io::FileSystem& files, const TrainedM
   return nullptr;
 }
 
+void WarnIfUntrained(const std::string& prefix) {
+  if (!score::IsUntrained(prefix)) return;
+  std::fprintf(stderr, "warning: %s has the weights from before the first training step\n",
+               prefix.c_str());
+}
+
 absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(TrainedModelFlags flags) {
   auto model = std::make_unique<TrainedModel>();
   model->files = files::OpenFileSystems();
@@ -236,12 +247,13 @@ absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(TrainedModelFlags
   model->estimator->set_checkpoint(flags.checkpoint);
   std::string leased;
   model->lease = LeaseOn(*model->files, flags, &leased);
+  WarnIfUntrained(leased);
   return model;
 }
 
 void AddOutputFlags(CLI::App& verb, OutputFlags* flags) {
   verb.add_flag("--json", flags->json, "Results as JSON, one object per line, on stdout");
-  verb.add_flag("--quiet", flags->quiet, "No progress; warnings are still shown");
+  verb.add_flag("--quiet", flags->quiet, "No progress and notes; warnings are still shown");
 }
 
 train::ProgressStyle MakeStyle(const OutputFlags& flags) {

@@ -10,6 +10,7 @@
 
 #include "CLI/App.hpp"
 #include "muster/checkpoint/lease.h"
+#include "muster/cli/common/data_schemes.h"
 #include "muster/cli/common/format_flags.h"
 #include "muster/metrics/metrics.h"
 #include "muster/train/estimator.h"
@@ -29,6 +30,7 @@ struct DataFlags {
   std::string rejects;  // "": bad records are not kept
   // Settings of the format from flags, and the function that is told what was found.
   formats::DataFormat format;
+  KafkaFlags kafka;
   std::function<void(const std::string&)> note = PrintNotesOnce();
 };
 // `name` is the flag with the globs, such as "--data"; `bad_records_of` is appended to the help of
@@ -60,6 +62,8 @@ struct TrainedModelFlags {
   bool fall_back = false;  // whether an older checkpoint is used if the newest is broken
   std::string reader;      // the reader's name, across processes (LeaseOn); "": this process
 };
+// What CLI11 says of a flag whose value must not be empty: "" unless it is.
+std::string CheckNotEmpty(const std::string& value);
 void AddTrainedModelFlags(CLI::App& verb, TrainedModelFlags* flags);
 // Adds --fall-back, for verbs that otherwise refuse a broken newest checkpoint.
 void AddFallBackFlag(CLI::App& verb, TrainedModelFlags* flags);
@@ -85,6 +89,9 @@ void AddPrecisionFlag(CLI::App& verb, const std::string& help,
 // if the folder cannot be written.
 std::unique_ptr<checkpoint::Lease> LeaseOn(io::FileSystem& files, const TrainedModelFlags& flags,
                                            std::string* prefix);
+
+// Warns if the checkpoint is from before the first step. "": none.
+void WarnIfUntrained(const std::string& prefix);
 
 // A trained model and what it depends on.
 struct TrainedModel {

@@ -1,9 +1,12 @@
 #include "muster/cli/train/part_jobs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "CLI/CLI.hpp"
+#include "muster/cli/common/help.h"
 #include "muster/cli/jobs/job_client.h"
+#include "muster/cli/jobs/job_follow.h"
 #include "muster/cli/jobs/job_request.h"
 #include "muster/cli/jobs/run_here.h"
 
@@ -22,15 +25,30 @@ void AddPartFlags(CLI::App& verb, const std::string& workers, PartFlags* flags) 
   verb.add_option("--job", flags->job, "The job's name, for muster status")
       ->check(NewJobNameError)
       ->needs(option);
+  auto* const on =
+      verb.add_option("--on", flags->on, "Where these processes run instead: yarn (docs/yarn.md)")
+          ->check(CLI::IsMember({kYarnKind}))
+          ->needs(option);
+  on->excludes(verb.get_option("--task"));
+  Group(verb, kCluster, {"--on"});
+  AddYarnFlags(verb, &flags->yarn);
 }
 
-absl::Status CheckParts(const PartFlags& flags, const DataFlags& data, const HookCallFlags& calls) {
+absl::Status CheckPartPath(const PartFlags& flags, const char* name, const std::string& path) {
+  return flags.is_elsewhere() ? CheckYarnPath(name, path) : absl::OkStatus();
+}
+
+absl::Status CheckParts(io::FileSystem& files, const PartFlags& flags, const DataFlags& data,
+                        const HookCallFlags& calls) {
   if (std::find(data.patterns.begin(), data.patterns.end(), "-") != data.patterns.end()) {
     return absl::InvalidArgumentError(
         "--data -: data from one pipe cannot be divided among --workers; give files");
   }
   if (!calls.wanted.empty()) {
     return absl::InvalidArgumentError("--hook-calls: --workers have no hooks");
+  }
+  if (flags.is_elsewhere()) {
+    MUSTER_RETURN_IF_ERROR(CheckYarnData(files, "--data", data.patterns));
   }
   if (flags.task >= flags.workers) {
     return absl::InvalidArgumentError(StrCat("--task ", flags.task, ": the last of ", flags.workers,
@@ -69,7 +87,7 @@ void PrintDoneParts(const std::string& folder, const std::vector<bool>& done) {
 }
 
 absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
-                        const std::vector<std::string>& arguments, const score::PartPlan& plan,
+                        const std::vector<std::string>& arguments, const std::string& checkpoint,
                         std::FILE* out) {
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   JobFlags job;
@@ -77,16 +95,26 @@ absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
   job.name = flags.job;
   job.restarts = flags.restarts;
   job.restart_scope = "task";
-  job.command = {program, verb, "--task", "{index}"};
-  const auto own = WithoutFlags(arguments, {"--restarts", "--job", "--checkpoint"});
+  std::vector<std::string> taken = {"--restarts", "--job", "--checkpoint", "--on"};
+  for (std::string& name : GetYarnFlagNames()) taken.push_back(std::move(name));
+  job.command = {flags.is_elsewhere() ? "muster" : program, verb, "--task", "{index}"};
+  const auto own = WithoutFlags(arguments, taken);
   job.command.insert(job.command.end(), own.begin(), own.end());
   // there may be a newer or better checkpoint when they start
-  job.command.push_back(StrCat("--checkpoint=", plan.checkpoint));
+  job.command.push_back(StrCat("--checkpoint=", checkpoint));
+  if (flags.is_elsewhere()) {
+    job.place = kYarnPlace;
+    job.typed = {verb};
+  }
   MUSTER_ASSIGN_OR_RETURN(const auto local, MakeLocalOptions(job));
   MUSTER_ASSIGN_OR_RETURN(JobRequest request, MakeRequest(job));
   request.spec.all_workers = true;
   // the folder is only read, so changes in it are not their progress
   request.spec.model_dir.clear();
+  if (flags.is_elsewhere()) {
+    MUSTER_RETURN_IF_ERROR(SubmitToYarn(request, flags.yarn));
+    return FollowByName(request.spec.name, request.spec, out);
+  }
   return StartJob(request, local, /*detach=*/false, out);
 }
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 import pathlib
 import shutil
+import signal
+import subprocess
 
 import pytest
 
+from testbed.hangups import hangups_are_heard
+from testbed.waiting import wait
+
+__all__ = ["hangups_are_heard"]
 SPEC = """
 inputs: {x: float, y: int}
 label: y
@@ -170,6 +176,17 @@ def test_an_evaluation_warns_that_it_fell_back_even_if_quiet(muster, broken) -> 
     assert json.loads(result.stdout)["checkpoint"] == "m/model.ckpt-3"
 
 
+@pytest.mark.parametrize("verb", [("evaluate",), ("predict", "--out", "out.csv")])
+def test_weights_of_step_0_are_told(verb, muster, place) -> None:
+    muster.call("train", "spec.yaml", "--train", "good.csv", "--model-dir", "m", "--max-steps", 1)
+    command = (*verb, "--model-dir", "m", "--data", "good.csv", "--quiet")
+    told = muster.call(*command, "--checkpoint", "m/model.ckpt-0")
+    assert told.returncode == 0, told.stderr
+    assert told.stderr.count("warning:") == 1
+    assert "m/model.ckpt-0 has the weights from before the first training step" in told.stderr
+    assert "warning:" not in muster.call(*command).stderr
+
+
 def test_the_best_checkpoint_and_its_export_can_be_read(muster, place) -> None:
     """Of an early-stopped training, whose newest checkpoints come after the best."""
     events = muster.json(
@@ -192,3 +209,31 @@ def test_the_best_checkpoint_and_its_export_can_be_read(muster, place) -> None:
                       "--checkpoint", export)  # fmt: skip
     assert f"with {export}" in said
     assert "--eval" in muster.fail(*predict("good.csv", "out.csv", "--checkpoint", "best"))
+
+
+def test_a_reader_that_leaves_leaves_no_lease(muster, place) -> None:
+    rows = "\n".join(f"{i / 10},{i % 2}" for i in range(100_000))
+    pathlib.Path("many.csv").write_text(f"x,y\n{rows}\n")
+    command = [muster.binary, *map(str, predict("many.csv", "-", "--format", "csv"))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stdout.readline().startswith("row,")
+        run.stdout.close()
+        assert run.stderr.read() == ""
+        assert run.wait(timeout=60) == -signal.SIGPIPE
+    assert not list(pathlib.Path("m").glob("*lease*"))
+
+
+@pytest.mark.usefixtures("hangups_are_heard")
+@pytest.mark.parametrize("sent, code", [(signal.SIGINT, 1), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
+def test_a_signal_leaves_nothing_half_written(muster, place, sent: int, code: int) -> None:
+    rows = "\n".join(f"{i / 10},{i % 2}" for i in range(200_000))
+    pathlib.Path("long.csv").write_text(f"x,y\n{rows}\n")
+    pathlib.Path("out").mkdir()
+    command = [muster.binary, *predict("long.csv", "out/long.csv")]
+    process = subprocess.Popen([*command[:-2], *["long.csv"] * 50, *command[-2:]], stderr=subprocess.PIPE, text=True)
+    wait(lambda: any(place.glob("out/.long.csv.tmp-*")), "the first rows")
+    process.send_signal(sent)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    assert "out/long.csv was not written" in errors
+    assert list(pathlib.Path("out").iterdir()) == []

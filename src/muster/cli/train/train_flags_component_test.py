@@ -37,6 +37,7 @@ def train(place: pathlib.Path, *more: object) -> tuple[object, ...]:
     "flags, says",
     [
         (("--epochs", 0), "--epochs: 0 is refused: it must be above 0"),
+        (("--epochs", "1.5"), "--epochs: '1.5' is not a whole number"),
         (("--seed", -1), "--seed: -1 is refused: it must not be below 0"),
         (("--save-secs", "soon"), "--save-secs: 'soon' is not a number"),
         (("--save-steps", 5, "--save-secs", 3), "--save-steps excludes --save-secs"),
@@ -97,10 +98,10 @@ def test_a_finished_training_has_nothing_left_to_do(muster, place) -> None:
 def test_a_scheme_that_is_not_known_is_no_local_folder(flag, muster, place, monkeypatch) -> None:
     monkeypatch.chdir(place)
     arguments = list(train(place))
-    arguments[arguments.index(flag) + 1 if flag != "spec" else 1] = "hdfs://127.0.0.1:29000/m"
+    arguments[arguments.index(flag) + 1 if flag != "spec" else 1] = "s3://bucket/m"
     said = muster.fail(*arguments)
-    assert "no file system for 'hdfs://' here; known are paths of this machine" in said
-    assert not (place / "hdfs:").exists()
+    assert "no file system for 's3://' here; known are paths of this machine" in said
+    assert not (place / "s3:").exists()
 
 
 def test_stats_have_the_share_of_rows_without_an_id(muster, place) -> None:

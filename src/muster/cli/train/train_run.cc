@@ -14,10 +14,12 @@
 #include "muster/cli/jobs/job_request.h"
 #include "muster/cli/jobs/run_here.h"
 #include "muster/cli/train/agreement.h"
+#include "muster/cli/train/follow.h"
+#include "muster/cli/train/model_text.h"
 #include "muster/files/file_systems.h"
+#include "muster/train/model_lease.h"
 #include "muster/train/parameter_server/ps_cluster.h"
 #include "muster/train/parameter_server/ps_variables.h"
-#include "muster/train/run_training.h"
 #include "muster/train/weights/dynamic_tables.h"
 
 namespace muster::cli {
@@ -88,8 +90,11 @@ train::ClusterRoleOptions MakeRole(const TrainFlags& flags) {
 
 absl::StatusOr<train::TrainingRequest> MakeTraining(const TrainFlags& flags,
                                                     const model::ModelSpec& model,
-                                                    io::FileSystem& files) {
+                                                    io::FileSystem& files, const Clock& clock) {
   train::TrainSpec spec = MakeTrainSpec(flags, model);
+  MUSTER_ASSIGN_OR_RETURN(
+      spec.input.growth,
+      OpenFollowed(flags, spec.input.reader.batch_size, files, clock, InterruptScope::requested()));
   MUSTER_ASSIGN_OR_RETURN(spec.input.class_weights, GetClassWeights(flags, model));
   train::TrainingRequest request = {.model = model,
                                     .run = flags.run,
@@ -114,8 +119,8 @@ bool KnowsServers(const train::RunConfig& run) { return run.task_type != "evalua
 
 // A setting that cannot be is wrong use; a model file that is broken without it is not.
 absl::StatusOr<model::ModelSpec> LoadSpec(io::FileSystem& files, const TrainFlags& flags) {
-  auto model = model::LoadModelSpec(files, flags.spec, flags.settings);
-  if (!model.ok() && !flags.settings.empty() && model::LoadModelSpec(files, flags.spec).ok()) {
+  auto model = LoadModel(files, flags.spec, flags.settings);
+  if (!model.ok() && !flags.settings.empty() && LoadModel(files, flags.spec).ok()) {
     RefuseUnlessOk(model.status());
   }
   return model;
@@ -160,11 +165,10 @@ absl::Status RunAndPrint(const TrainFlags& flags, train::TrainingRequest request
 
 }  // namespace
 
-absl::Status RunTrain(TrainFlags& flags) {
-  const auto files = files::OpenFileSystems();
-  const SystemClock clock;
-  MUSTER_RETURN_IF_ERROR(CheckModelDir(*files, flags));
-  MUSTER_ASSIGN_OR_RETURN(model::ModelSpec model, LoadSpec(*files, flags));
+absl::StatusOr<train::TrainingRequest> PrepareTraining(TrainFlags& flags, io::FileSystem& files,
+                                                       const Clock& clock) {
+  MUSTER_RETURN_IF_ERROR(CheckModelDir(files, flags));
+  MUSTER_ASSIGN_OR_RETURN(model::ModelSpec model, LoadSpec(files, flags));
   // It is stored with the model, so that evaluate and predict need not be told.
   model.format = formats::Override(model.format, flags.data.format);
   RefuseUnlessOk(CheckEvaluation(flags.eval, model));
@@ -182,8 +186,14 @@ absl::Status RunTrain(TrainFlags& flags) {
     RefuseUnlessOk(train::CheckStrategy(MakeRole(flags), flags.run.num_ps_replicas,
                                         flags.run.num_worker_replicas));
   }
+  return MakeTraining(flags, model, files, clock);
+}
+
+absl::Status RunTrain(TrainFlags& flags) {
+  const auto files = files::OpenFileSystems();
+  const SystemClock clock;
   const InterruptScope interrupt;
-  MUSTER_ASSIGN_OR_RETURN(train::TrainingRequest request, MakeTraining(flags, model, *files));
+  MUSTER_ASSIGN_OR_RETURN(train::TrainingRequest request, PrepareTraining(flags, *files, clock));
   return RunAndPrint(flags, std::move(request), *files, clock);
 }
 
@@ -211,17 +221,25 @@ absl::Status CheckTogether(const TrainFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
-  // What is wrong with the model file is said once, and before anything starts.
-  const auto files = files::OpenFileSystems();
-  MUSTER_RETURN_IF_ERROR(CheckModelDir(*files, flags));
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, LoadSpec(*files, flags));
+absl::StatusOr<model::ModelSpec> LoadCheckedModel(io::FileSystem& files, const TrainFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(model::ModelSpec model, LoadSpec(files, flags));
   RefuseUnlessOk(CheckEvaluation(flags.eval, model));
   RefuseUnlessOk(GetClassWeights(flags, model).status());
   if (flags.ps > 0) {
     MUSTER_RETURN_IF_ERROR(train::CheckServable(model));
   } else {
     MUSTER_RETURN_IF_ERROR(train::CheckReducible(model));
+  }
+  return model;
+}
+
+absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
+  // What is wrong with the model file is said once, and before anything starts.
+  const auto files = files::OpenFileSystems();
+  MUSTER_RETURN_IF_ERROR(CheckModelDir(*files, flags));
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, LoadCheckedModel(*files, flags));
+  if (flags.hosts.empty()) {
+    MUSTER_RETURN_IF_ERROR(train::CheckNobodyTrainsHere(*files, flags.run.model_dir));
   }
   train::RunConfig resolved = flags.run;
   MUSTER_RETURN_IF_ERROR(ResolveTensorFlow(model, &resolved));

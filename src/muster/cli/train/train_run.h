@@ -12,6 +12,7 @@
 #include "muster/engine/engine.h"
 #include "muster/train/cluster_role.h"
 #include "muster/train/loop/run_config.h"
+#include "muster/train/run_training.h"
 
 namespace muster::cli {
 
@@ -32,6 +33,8 @@ struct TrainFlags {
   bool no_shuffle = false;
   bool drop_remainder = false;
   bool fresh_data = false;
+  bool follow = false;
+  double follow_seconds = 10;
   HookCallFlags calls;
   OutputFlags output;
   std::optional<train::StrategyKind> strategy;
@@ -52,8 +55,21 @@ struct TrainFlags {
 // INVALID_ARGUMENT if flags about several processes contradict each other.
 absl::Status CheckTogether(const TrainFlags& flags);
 
+// Makes what RunTraining needs, after all checks; sets flags.run. It must be called while an
+// InterruptScope exists.
+absl::StatusOr<train::TrainingRequest> PrepareTraining(TrainFlags& flags, io::FileSystem& files,
+                                                       const Clock& clock);
+
+// Reads the words after `muster train`, of a training in one process. INVALID_ARGUMENT for wrong
+// use. The topics of Kafka are not fixed yet (kafka_ranges.h).
+absl::Status ParseTrainFlags(const std::vector<std::string>& words, TrainFlags* flags);
+
 // Runs this process's part of a training: all of it, or the task that TF_CONFIG names.
 absl::Status RunTrain(TrainFlags& flags);
+
+// Loads the model, and finds what in the flags does not fit it. The model's own errors, and those
+// of training it with several tasks.
+absl::StatusOr<model::ModelSpec> LoadCheckedModel(io::FileSystem& files, const TrainFlags& flags);
 
 // Runs the same command for each replica, as a job on this machine. `arguments` are those of the
 // command without the flags for the number of replicas.

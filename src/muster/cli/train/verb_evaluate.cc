@@ -81,6 +81,7 @@ train::EvalSpec MakeEvalSpec(const EvaluateFlags& flags, const TrainedModel& mod
   train::EvalSpec eval = flags.eval;
   eval.input =
       SequentialInput(flags.data, model.estimator->model().spec.format, kInferenceBatchSize);
+  eval.input.watch_words = true;
   eval.metrics = MakeMetrics(flags, model.estimator->model().spec.metrics);
   eval.needs_events = false;
   return eval;
@@ -128,6 +129,7 @@ absl::StatusOr<score::PartPlan> MakePlan(const EvaluateFlags& flags, const std::
   const int batch_size = input.reader.batch_size;
   return score::MakePartPlan(
       files, {.patterns = flags.data.patterns,
+              .schemes = input.source.schemes,
               .format = input.source.format,
               .model_dir = flags.trained.run.model_dir,
               .checkpoint = checkpoint.empty() ? flags.trained.checkpoint : checkpoint,
@@ -242,12 +244,13 @@ absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& argum
   MUSTER_ASSIGN_OR_RETURN(const auto done, PartsDone(*files, folder, plan));
   PrintDoneParts(folder, done);
   const bool missing = std::find(done.begin(), done.end(), false) != done.end();
-  if (missing && flags.parts.workers > 1) {
-    MUSTER_RETURN_IF_ERROR(RunPartJob("evaluate", flags.parts, arguments, plan, stderr));
+  const bool is_job = flags.parts.workers > 1 || flags.parts.is_elsewhere();
+  if (missing && is_job) {
+    MUSTER_RETURN_IF_ERROR(RunPartJob("evaluate", flags.parts, arguments, plan.checkpoint, stderr));
   }
   flags.trained.checkpoint = plan.checkpoint;
   MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
-  if (missing && flags.parts.workers == 1) {
+  if (missing && !is_job) {
     MUSTER_RETURN_IF_ERROR(MakeParts(flags, plan, folder, *model));
   }
   MUSTER_ASSIGN_OR_RETURN(const train::EvalResult result,
@@ -266,8 +269,9 @@ void ChooseBatchSize(EvaluateFlags* flags) {
                                                       flags->trained.checkpoint);
 }
 
-absl::Status CheckEvaluateParts(const EvaluateFlags& flags) {
-  MUSTER_RETURN_IF_ERROR(CheckParts(flags.parts, flags.data, flags.calls));
+absl::Status CheckEvaluateParts(io::FileSystem& files, const EvaluateFlags& flags) {
+  MUSTER_RETURN_IF_ERROR(CheckParts(files, flags.parts, flags.data, flags.calls));
+  MUSTER_RETURN_IF_ERROR(CheckPartPath(flags.parts, "MODEL", flags.trained.run.model_dir));
   if (!flags.eval.steps) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "--steps counts batches of one process: with --workers all of the data is evaluated");
@@ -289,6 +293,7 @@ void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments) {
                &flags->data, "; with --workers, of each part");
   AddRejectsFlag(*verb, &flags->data);
   AddFormatFlags(*verb, &flags->data.format);
+  AddKafkaFlags(*verb, &flags->data.kafka);
   verb->add_option("--steps", flags->eval.steps, "Batches at most (default: all)")
       ->check(CLI::PositiveNumber);
   verb->add_option("--name", flags->eval.name, "Events go to eval_NAME instead of eval");
@@ -310,13 +315,14 @@ void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments) {
   Group(*verb, kProcesses, {"--workers"});
   Group(*verb, kMoreProcesses, {"--task", "--restarts", "--job"});
   verb->callback([=] {
+    if (flags->output.quiet) flags->data.note = nullptr;
     const auto files = files::OpenFileSystems();
     CheckRejectsPlace(*files, flags->data.rejects, "");
     RefuseUnlessOk(CheckNotData(*files, flags->data.patterns,
                                 {{"--rejects", flags->data.rejects, flags->parts.workers > 0}}));
     ChooseBatchSize(flags.get());
     if (flags->parts.workers == 0) return FailUnlessOk(RunEvaluate(*flags));
-    RefuseUnlessOk(CheckEvaluateParts(*flags));
+    RefuseUnlessOk(CheckEvaluateParts(*files, *flags));
     FailUnlessOk(flags->parts.task >= 0 ? RunTask(*flags) : RunParts(*flags, arguments));
   });
 }

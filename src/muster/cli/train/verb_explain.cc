@@ -74,6 +74,7 @@ absl::Status RunExplain(ExplainFlags flags) {
   MUSTER_RETURN_IF_ERROR(ResolveBest(*files, &flags.trained));
   std::string prefix;
   const auto lease = LeaseOn(*files, flags.trained, &prefix);
+  WarnIfUntrained(prefix);
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, score::LoadModelDir(*files, model_dir));
   MUSTER_RETURN_IF_ERROR(ResolveTensorFlow(model, &flags.trained.run));
   MUSTER_ASSIGN_OR_RETURN(
@@ -127,6 +128,7 @@ void AddExplain(CLI::App& app) {
                "Labelled CSV, TFRecord or JSON lines: files, globs, or - for batches of a program",
                &flags->data, "");
   AddFormatFlags(*verb, &flags->data.format);
+  AddKafkaFlags(*verb, &flags->data.kafka);
   verb->add_option(
           "--metric", flags->importance.metric,
           "One that evaluate prints; lower is better if its name has 'loss' or 'error' in "
@@ -147,7 +149,10 @@ void AddExplain(CLI::App& app) {
   Group(*verb, kData, {"--data", "--batch-size"});
   Group(*verb, kMoreData, {"--max-bad-records"});
   Group(*verb, kMoreModel, {"--tensorflow"});
-  verb->callback([flags] { FailUnlessOk(RunExplain(*flags)); });
+  verb->callback([flags] {
+    if (flags->output.quiet) flags->data.note = nullptr;
+    FailUnlessOk(RunExplain(*flags));
+  });
 }
 
 }  // namespace muster::cli

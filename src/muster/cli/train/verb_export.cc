@@ -35,7 +35,7 @@ absl::Status RunExport(const ExportFlags& flags) {
   }
   MUSTER_RETURN_IF_ERROR(model->files->MakeFolders(io::Dirname(out)));
   {
-    RowProgress progress("export", "files", flags.output.json);
+    RowProgress progress("export", "files", flags.output.json || flags.output.quiet);
     progress.Say(StrCat("writing ", out));
     MUSTER_RETURN_IF_ERROR(model->estimator->Export(out));
   }
@@ -65,7 +65,7 @@ void AddExport(CLI::App& app) {
   verb->add_option("--out", flags->out,
                    "Folder to make (default: MODEL_DIR/export/final/<seconds since 1970>)")
       ->type_name("DIR");
-  verb->add_flag("--json", flags->output.json, "The result as JSON");
+  AddOutputFlags(*verb, &flags->output);
   verb->callback([flags] { FailUnlessOk(RunExport(*flags)); });
 }
 

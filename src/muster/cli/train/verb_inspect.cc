@@ -15,6 +15,7 @@
 #include "muster/cli/train/verbs.h"
 #include "muster/engine/updater.h"
 #include "muster/files/file_systems.h"
+#include "muster/formats/schema_json.h"
 #include "muster/model/model.h"
 #include "nlohmann/json.hpp"
 
@@ -25,6 +26,7 @@ struct InspectFlags {
   std::string path;
   FeaturePrinterOptions features;
   bool verify = false;
+  bool inputs = false;
   bool json = false;
 };
 
@@ -133,12 +135,42 @@ absl::Status InspectSpec(const model::ModelSpec& spec, bool json) {
   return absl::OkStatus();
 }
 
+// What a program must know to give a model its rows.
+void PrintInputs(const features::FeatureSpec& features, bool json) {
+  using formats::Json;
+  Json inputs = Json::array();
+  for (const formats::Field& field : features.schema.fields) {
+    inputs.push_back(formats::DescribeField(field));
+  }
+  if (json) {
+    const Json object = {{"inputs", inputs},
+                         {"label", features.label.input},
+                         {"weight", features.weight},
+                         {"key", features.key}};
+    std::printf("%s\n", formats::PrintJson(object).c_str());
+    return;
+  }
+  for (const Json& input : inputs) {
+    const std::string name = input["name"], type = input["type"];
+    const std::string fallback =
+        input.contains("default") ? ", default " + formats::PrintJson(input["default"]) : "";
+    std::printf("%s  %s%s%s\n", name.c_str(), type.c_str(), input["list"] ? " list" : "",
+                fallback.c_str());
+  }
+}
+
 absl::Status RunInspect(const InspectFlags& flags) {
   const auto files = files::OpenFileSystems();
   const auto info = files->Stat(flags.path);
   const bool folder = info.ok() && info->is_folder;
   const std::string spec_path = folder ? io::JoinPath(flags.path, "model.yaml") : flags.path;
   const bool exported = folder && files->Stat(io::JoinPath(flags.path, "model.json")).ok();
+  if (flags.inputs) {
+    MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
+                            model::LoadModelSpec(*files, exported ? flags.path : spec_path));
+    PrintInputs(spec.features, flags.json);
+    return absl::OkStatus();
+  }
   if (!flags.features.patterns.empty()) {
     if (exported) {
       return absl::InvalidArgumentError(
@@ -192,6 +224,8 @@ void AddInspect(CLI::App& app) {
   AddFormatFlags(*verb, &flags->features.format);
   verb->add_option("--limit", flags->features.limit, "Rows of --features (default: all)")
       ->check(CLI::PositiveNumber);
+  verb->add_flag("--inputs", flags->inputs,
+                 "The inputs of a model file or model: names, types, defaults");
   verb->add_flag("--verify", flags->verify, "Check every checksum of a checkpoint");
   verb->add_flag("--json", flags->json, "One JSON object per line");
   verb->callback([flags] {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -14,10 +15,14 @@
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/job_flags.h"
 #include "muster/cli/jobs/run_here.h"
+#include "muster/cli/train/cluster_train.h"
+#include "muster/cli/train/follow.h"
+#include "muster/cli/train/kafka_ranges.h"
 #include "muster/cli/train/model_flags.h"
 #include "muster/cli/train/train_flags.h"
 #include "muster/cli/train/train_run.h"
 #include "muster/cli/train/verbs.h"
+#include "muster/files/file_systems.h"
 #include "muster/model/spec/data_check.h"
 #include "muster/train/cluster_role.h"
 
@@ -54,9 +59,11 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                "CSV, TFRecord or JSON lines: files, globs, or - for batches of a program",
                &flags->data, ", of --train and of each evaluation of --eval");
   AddFormatFlags(*verb, &flags->data.format);
+  AddKafkaFlags(*verb, &flags->data.kafka);
   verb->add_option("model_dir,--model-dir", flags->run.model_dir,
                    "Folder of checkpoints and events")
       ->required()
+      ->check(CheckNotEmpty)
       ->type_name("DIR");
   verb->add_option("--epochs", flags->epochs, "Passes over the data (default: the spec's)")
       ->check(CLI::PositiveNumber);
@@ -157,13 +164,10 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
   Group(*verb, kResults, {"--json", "--quiet"});
 }
 
-// What a shell says of a process that SIGTERM ended (128 + 15): launchers start such a task again.
-constexpr int kTerminated = 143;
-
-// A task that was told to end has not finished its training, whatever it was doing.
-void FailUnlessTrained(const absl::Status& status) {
-  if (!status.ok() && InterruptScope::terminated()) throw VerbFailed{status, kTerminated};
-  FailUnlessOk(status);
+// What evaluations have in common with the training.
+void ShareDataFlags(TrainFlags* flags) {
+  if (flags->output.quiet) flags->data.note = flags->eval.data.note = nullptr;
+  flags->eval.data.kafka = flags->data.kafka;
 }
 
 // "4", or "2:4" for two to four.
@@ -184,6 +188,22 @@ void ParseWorkers(const std::string& text, TrainFlags* flags) {
 
 }  // namespace
 
+absl::Status ParseTrainFlags(const std::vector<std::string>& words, TrainFlags* flags) {
+  const auto parsed = std::make_shared<TrainFlags>();
+  CLI::App verb("", "muster train");
+  AddFlags(&verb, parsed);
+  std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
+  try {
+    verb.parse(std::move(reversed));
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(StrCat("muster train: ", error.what()));
+  }
+  ShareDataFlags(parsed.get());
+  MUSTER_RETURN_IF_ERROR(CheckTogether(*parsed));
+  *flags = std::move(*parsed);
+  return absl::OkStatus();
+}
+
 void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
   const auto flags = std::make_shared<TrainFlags>();
   CLI::App* verb = app.add_subcommand("train", "Train a model file on CSV, TFRecord or JSON lines");
@@ -195,7 +215,11 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
       "  muster train examples/titanic/titanic.yaml m2 --train 'data/train/part-*' \\\n"
       "      --workers 2 --evaluator --eval 'data/test/part-*' --exporter best\n"
       "  muster train examples/titanic/titanic.yaml m3 --train 'data/train/part-*' \\\n"
-      "      --workers 2 --ps 1 --strategy ps-async");
+      "      --workers 2 --ps 1 --strategy ps-async\n"
+      "  muster train titanic.yaml /data/m4 --train '/data/train/part-*' --workers 4 \\\n"
+      "      --on kubernetes --image example/muster:1 --volume data:/data\n"
+      "  muster train titanic.yaml hdfs:///m5 --train 'hdfs:///data/train/*' \\\n"
+      "      --workers 4 --on yarn --queue research");
   AddFlags(verb, flags);
   verb->add_option_function<std::string>(
           "--workers", [flags](const std::string& text) { ParseWorkers(text, flags.get()); },
@@ -213,23 +237,34 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
   auto* job = verb->add_option("--job", flags->job, "The job's name, for muster status")
                   ->check(NewJobNameError);
   AddHostFlags(*verb, &flags->hosts, &flags->ssh);
+  AddFollowFlags(*verb, flags.get());
+  Group(*verb, kMoreData, {"--follow", "--follow-secs"});
   Group(*verb, kProcesses, {"--workers", "--ps", "--hosts"});
   Group(*verb, kMoreProcesses, {"--restarts", "--job", "--ssh"});
   auto* hosts = verb->get_option("--hosts");
+  const auto cluster = std::make_shared<ClusterTrainFlags>();
+  AddClusterTrainFlags(*verb, cluster.get());
+  hosts->excludes("--on");
   verb->callback([=] {
-    const bool is_job = flags->workers > 0 || flags->eval.evaluator;
+    ShareDataFlags(flags.get());
+    const bool is_elsewhere = cluster->where.is_elsewhere();
+    const bool is_job = flags->workers > 0 || flags->eval.evaluator || is_elsewhere;
     if (flags->ps > 0 && flags->workers == 0) throw CLI::RequiresError("--ps", "--workers");
     for (const CLI::Option* const of_job : {restarts, job, hosts}) {
       if (of_job->count() > 0 && !is_job) {
-        throw CLI::RequiresError(of_job->get_name(), "--workers or --evaluator");
+        throw CLI::RequiresError(of_job->get_name(), "--workers, --evaluator or --on");
       }
     }
     const bool several =
         flags->workers > 1 || flags->ps > 0 || flags->eval.evaluator || !flags->hosts.empty();
     RefuseUnlessOk(CheckTogether(*flags));
-    if (!several) return FailUnlessTrained(RunTrain(*flags));
-    FailUnlessOk(RunReplicas(*flags, WithoutFlags(arguments, {"--workers", "--ps", "--restarts",
-                                                              "--job", "--hosts", "--ssh"})));
+    RefuseUnlessOk(CheckFollow(*flags, several || is_elsewhere));
+    std::vector<std::string> words = arguments;
+    FailUnlessOk(FixTopics(*files::OpenFileSystems(), flags.get(), &words));
+    if (is_elsewhere) return FailUnlessOk(TrainOnCluster(*flags, *cluster, words));
+    if (!several) return FailUnlessOk(RunTrain(*flags));
+    FailUnlessOk(RunReplicas(*flags, WithoutFlags(words, {"--workers", "--ps", "--restarts",
+                                                          "--job", "--hosts", "--ssh"})));
   });
 }
 
@@ -255,6 +290,7 @@ void AddWorker(CLI::App& app) {
       ->check(CLI::Range(1, 1000));
   Group(*verb, kProcesses, {"--certs", "--plain-text", "--min-workers"});
   verb->callback([flags] {
+    ShareDataFlags(flags.get());
     const char* const task = std::getenv("TF_CONFIG");
     if (task == nullptr || *task == '\0') {
       throw CLI::ValidationError("worker",
@@ -262,7 +298,8 @@ void AddWorker(CLI::App& app) {
                                  "others are; 'muster train' trains alone, and 'muster train "
                                  "--workers N' starts all tasks on this machine");
     }
-    FailUnlessTrained(RunTrain(*flags));
+    RefuseUnlessOk(CheckTopicsAreFixed(*flags));
+    FailUnlessOk(RunTrain(*flags));
   });
 }
 

@@ -4,10 +4,14 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_format.h"
+
 #include "muster/formats/dates.h"
+#include "muster/formats/text_number.h"
 
 namespace muster::data {
 namespace {
@@ -28,6 +32,8 @@ constexpr size_t kMaxOthers = 32;
 // share of its rows.
 constexpr size_t kMaxUnknownMarks = 2;
 constexpr uint64_t kOneMarkOf = 20;
+// A text that is a number in more than one value of so many is taken for numbers with odd words.
+constexpr uint64_t kNumbersOf = 2;
 
 bool IsOneOf(const auto& table, std::string_view text) {
   return std::ranges::find(table, text) != table.end();
@@ -39,7 +45,10 @@ struct Number {
   double value = 0;
   bool whole = false;   // a 64-bit int; 3.0 is one, too
   bool padded = false;  // has leading zeros, such as 007
+  bool huge = false;    // digits of which a double does not keep all: an ID or a hash
 };
+
+constexpr double kExact = 9007199254740992;  // 2^53
 
 // Reads a number as formats/csv.h does.
 std::optional<Number> ParseNumber(std::string_view text) {
@@ -52,46 +61,19 @@ std::optional<Number> ParseNumber(std::string_view text) {
   if (int_stop == end && int_error == std::errc()) {
     number = {.value = static_cast<double>(whole), .whole = true};
     number.padded = text.size() > 1 && text[0] == '0';
+    number.huge = std::fabs(number.value) >= kExact;
     return number;
   }
   const auto [stop, error] = std::from_chars(text.data(), end, number.value);
   if (stop != end || error != std::errc() || !std::isfinite(static_cast<float>(number.value))) {
     return std::nullopt;
   }
-  constexpr double kExact = 9007199254740992;  // 2^53
+  number.huge = int_stop == end;  // an int of over 64 bits
   number.whole = number.value == std::trunc(number.value) && std::fabs(number.value) < kExact;
   return number;
 }
 
-std::string_view TrimSpaces(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-// 1,5 and 1.234,50; 1,234 and 1,234,567.50. Not 1,2,3, which is a list.
-bool IsCommaNumber(std::string_view text) {
-  if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
-  constexpr size_t kThousands = 3;
-  size_t commas = 0, digits = 0;
-  bool are_thousands = true;  // after each comma
-  char before = 0;            // the digits
-  for (const char c : text) {
-    if (IsDigit(c)) {
-      ++digits;
-      continue;
-    }
-    if ((c != ',' && c != '.') || digits == 0) return false;
-    are_thousands = are_thousands && (before != ',' || digits == kThousands);
-    commas += c == ',' ? 1 : 0;
-    before = c;
-    digits = 0;
-  }
-  are_thousands = are_thousands && (before != ',' || digits == kThousands);
-  return digits > 0 && (commas == 1 || (commas > 1 && are_thousands));
-}
 
 // 11/24/2026, 24-11-26, 1/2/2026 10:30. The forms of formats/dates.h are none of them.
 bool IsMonthOrDay(std::string_view text) {
@@ -117,6 +99,13 @@ bool IsMonthOrDay(std::string_view text) {
 }
 
 }  // namespace
+
+std::string NumberText(const ColumnProfile& column, double value, int digits) {
+  constexpr double kLong = 1e5;
+  const bool is_long = std::fabs(value) >= kLong && std::fabs(value) < kExact;
+  if (column.kind == Kind::kInt && is_long) return absl::StrFormat("%.0f", value);
+  return absl::StrFormat("%.*g", digits, value);
+}
 
 std::string_view KindName(Kind kind) {
   switch (kind) {
@@ -164,24 +153,47 @@ void ColumnProfiler::AddOther(std::string_view value) {
 }
 
 void ColumnProfiler::AddUnread(std::string_view value) {
-  if (IsCommaNumber(value)) {
+  if (formats::IsCommaNumber(value)) {
     if (comma_numbers_++ == 0) comma_number_ = value;
+  } else if (formats::IsNumberWithUnit(value)) {
+    if (with_unit_++ == 0) number_with_unit_ = value;
   } else if (IsMonthOrDay(value)) {
     if (month_or_days_++ == 0) month_or_day_ = value;
   }
 }
 
-ColumnProfile::Unread ColumnProfiler::FindUnread(uint64_t values) const {
+void ColumnProfiler::FindUnread(ColumnProfile* profile) const {
+  using Unread = ColumnProfile::Unread;
+  const uint64_t values = profile->values, numbers = ints_ + floats_;
   const auto are_nearly_all = [values](uint64_t count) {
     return (values - std::min(count, values)) * kOneMarkOf <= values;
   };
-  if (comma_numbers_ > 0 && are_nearly_all(comma_numbers_ + ints_ + floats_)) {
-    return ColumnProfile::Unread::kCommaNumbers;
+  const auto found = [profile](Unread unread, const std::string& example) {
+    profile->unread = unread;
+    profile->unread_value = example;
+  };
+  if (comma_numbers_ > 0 && are_nearly_all(comma_numbers_ + numbers)) {
+    return found(Unread::kCommaNumbers, comma_number_);
+  }
+  if (with_unit_ > 0 && are_nearly_all(with_unit_ + comma_numbers_ + numbers)) {
+    return found(Unread::kNumbersWithUnit, number_with_unit_);
   }
   if (month_or_days_ > 0 && are_nearly_all(month_or_days_ + dates_)) {
-    return ColumnProfile::Unread::kMonthOrDay;
+    const bool has_points = month_or_day_.find('.') != std::string::npos;
+    return found(has_points ? Unread::kShortDates : Unread::kMonthOrDay, month_or_day_);
   }
-  return ColumnProfile::Unread::kNothing;
+  // Codes are no amounts, other than a huge number or two among amounts.
+  const bool are_amounts = codes_ == huge_ && codes_ * kOneMarkOf <= numbers;
+  if (more_others_ || !are_amounts || numbers * kNumbersOf <= values) return;
+  for (const auto& other : others_) {
+    if (!IsTextMark(other.first)) profile->odd_words.push_back(other);
+  }
+  if (huge_ > 0) profile->odd_words.emplace_back(huge_number_, huge_);
+  std::ranges::stable_sort(profile->odd_words, std::ranges::greater(), &Counted::second);
+  profile->numbers_in_text = numbers - huge_;
+  if (!profile->odd_words.empty()) {
+    found(Unread::kNumbersAndWords, profile->odd_words.front().first);
+  }
 }
 
 void ColumnProfiler::Add(std::string_view value) {
@@ -195,10 +207,11 @@ void ColumnProfiler::Add(std::string_view value) {
   } else {
     profile_.more_distinct = true;
   }
-  const std::string_view text = TrimSpaces(value);
+  const std::string_view text = formats::TrimSpaces(value);
   if (const std::optional<Number> number = ParseNumber(text)) {
     ++(number->whole ? ints_ : floats_);
-    padded_ += number->padded ? 1 : 0;
+    codes_ += number->padded || number->huge ? 1 : 0;
+    if (number->huge && huge_++ == 0) huge_number_ = text;
     AddNumber(number->value);
   } else {
     AddOther(text);
@@ -228,7 +241,7 @@ bool ColumnProfiler::IsAllBut(uint64_t count, std::vector<Counted>* marks) const
 
 Kind ColumnProfiler::FindKind(std::vector<Counted>* marks) const {
   if (values_ == 0) return Kind::kNothing;
-  if (padded_ == 0 && IsAllBut(ints_ + floats_, marks)) {
+  if (codes_ == 0 && IsAllBut(ints_ + floats_, marks)) {
     return floats_ == 0 ? Kind::kInt : Kind::kFloat;
   }
   marks->clear();
@@ -249,18 +262,14 @@ ColumnProfile ColumnProfiler::Finish() const {
     if (!profile.is_list()) profile.missing += times;
   }
   if (profile.values == 0) profile.kind = Kind::kNothing;
-  if (profile.kind == Kind::kText) profile.unread = FindUnread(profile.values);
-  if (profile.unread != ColumnProfile::Unread::kNothing) {
-    const bool is_number = profile.unread == ColumnProfile::Unread::kCommaNumbers;
-    profile.unread_value = is_number ? comma_number_ : month_or_day_;
-  }
+  if (profile.kind == Kind::kText) FindUnread(&profile);
   if (profile.is_number()) profile.numbers = numbers_;
   if (profile.is_number() && !negative_) profile.logarithms = logarithms_;
   if (profile.kind == Kind::kDate) profile.numbers = seconds_;
   profile.ascending = profile.is_number() && ascending_;
   for (const auto& word : counts_) {
     const bool is_mark = std::ranges::any_of(profile.marks, [&word](const Counted& mark) {
-      return mark.first == TrimSpaces(word.first);
+      return mark.first == formats::TrimSpaces(word.first);
     });
     if (!is_mark) profile.words.emplace_back(word);
   }

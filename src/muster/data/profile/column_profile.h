@@ -24,8 +24,17 @@ constexpr size_t kMaxProfiledBytes = size_t{8} << 20;
 struct ColumnProfile {
   enum class Kind { kNothing, kInt, kFloat, kDate, kText };
   // What the values of a text are that is read as no number and no date: numbers with a comma in
-  // them, such as 1,5 and 1,234.50, or dates of which month and day could be exchanged.
-  enum class Unread { kNothing, kCommaNumbers, kMonthOrDay };
+  // them, such as 1,5 and 1,234.50, or with a sign, such as 12% and $3.50, dates of which month and
+  // day could be exchanged, dates with points that are too short (1.2.26), or numbers beside a few
+  // other words.
+  enum class Unread {
+    kNothing,
+    kCommaNumbers,
+    kNumbersWithUnit,
+    kMonthOrDay,
+    kShortDates,
+    kNumbersAndWords
+  };
   using Counted = std::pair<std::string, uint64_t>;  // a value and how often it occurs
 
   std::string name;
@@ -46,6 +55,8 @@ struct ColumnProfile {
   std::vector<Counted> words;        // distinct values as text, most frequent first; then by text
   Unread unread = Unread::kNothing;  // kText: the form of nearly all values
   std::string unread_value;          // the first value of that form, as an example
+  uint64_t numbers_in_text = 0;      // kNumbersAndWords: how many values are numbers
+  std::vector<Counted> odd_words;    // kNumbersAndWords: the others, most frequent first
 
   bool is_list() const { return most_in_row > 1; }
   bool is_number() const { return kind == Kind::kInt || kind == Kind::kFloat; }
@@ -53,6 +64,10 @@ struct ColumnProfile {
 
 // Returns "nothing", "int", "float", "date" or "text".
 std::string_view KindName(ColumnProfile::Kind kind);
+
+// Returns a number of `column` for people: of a column of ints without an exponent and, from 1e5
+// on, without a fraction; else with `digits` digits.
+std::string NumberText(const ColumnProfile& column, double value, int digits);
 
 // One owner thread.
 class ColumnProfiler {
@@ -67,7 +82,7 @@ class ColumnProfiler {
  private:
   void AddOther(std::string_view value);
   void AddUnread(std::string_view value);
-  ColumnProfile::Unread FindUnread(uint64_t values) const;
+  void FindUnread(ColumnProfile* profile) const;
   void AddNumber(double value);
   // Whether `count` counts all values except marks, which become *marks.
   bool IsAllBut(uint64_t count, std::vector<ColumnProfile::Counted>* marks) const;
@@ -78,9 +93,11 @@ class ColumnProfiler {
   size_t bytes_ = 0;
   uint64_t values_ = 0;
   uint64_t ints_ = 0, floats_ = 0, dates_ = 0;
-  uint64_t padded_ = 0;  // ints with leading zeros, as codes have
-  uint64_t comma_numbers_ = 0, month_or_days_ = 0;
-  std::string comma_number_, month_or_day_;  // the first of each
+  uint64_t codes_ = 0;       // ints with leading zeros or over 2^53, as codes and IDs have
+  uint64_t huge_ = 0;        // those over 2^53
+  std::string huge_number_;  // the first of them
+  uint64_t comma_numbers_ = 0, with_unit_ = 0, month_or_days_ = 0;
+  std::string comma_number_, number_with_unit_, month_or_day_;  // the first of each
   // values that are neither number nor date, up to a limit
   std::map<std::string, uint64_t, std::less<>> others_;
   bool more_others_ = false;

@@ -6,11 +6,14 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+
 #include "muster/data/column_names.h"
 #include "muster/data/file_rules.h"
-#include "muster/data/source.h"
+#include "muster/data/source_set.h"
 #include "muster/formats/csv.h"
 #include "muster/formats/example.h"
+#include "muster/io/path_scheme.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::data {
@@ -67,6 +70,19 @@ formats::Schema ListSchema(const std::vector<std::pair<std::string, ValueType>>&
   return schema;
 }
 
+// `first` is the first row, in which cells of a header may be empty.
+void NoteUnnamed(const std::string& path, const std::vector<std::string>& first,
+                 const std::vector<std::string>& names, FoundColumns* found) {
+  if (!found->format.columns.empty()) return;
+  std::vector<std::string> unnamed;
+  for (size_t i = 0; i < std::min(first.size(), names.size()); ++i) {
+    if (first[i].empty()) unnamed.push_back(names[i]);
+  }
+  if (unnamed.empty()) return;
+  found->notes.push_back(StrCat("the header of ", path, " has no name for column ",
+                                absl::StrJoin(unnamed, ", "), ", which is called by its place"));
+}
+
 absl::Status FindCsvColumns(io::FileSystem& files, const std::string& path, const FileRules& rules,
                             const std::string& wanted, FoundColumns* found) {
   formats::CsvOptions csv = rules.csv;
@@ -88,11 +104,12 @@ absl::Status FindCsvColumns(io::FileSystem& files, const std::string& path, cons
                           files.OpenForRead(path));
   MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                           ReadColumnNames(std::move(file), csv, format.columns, {}));
+  NoteUnnamed(path, rows[0], names, found);
   std::vector<std::pair<std::string, ValueType>> columns;
   std::map<std::string, int, std::less<>> times;
   for (const std::string& name : names) ++times[name];
   for (const std::string& name : names) {
-    if (times[name] == 1 && !name.empty()) {
+    if (times[name] == 1) {
       columns.emplace_back(name, ValueType::kString);
     } else if (times[name] > 0) {
       found->left_out.push_back(name);
@@ -107,6 +124,14 @@ absl::Status FindCsvColumns(io::FileSystem& files, const std::string& path, cons
 struct Fields {
   std::map<std::string, ValueType> types;
   std::set<std::string> conflicts;
+  std::set<std::string> quoted;  // those that have numbers in quotes, which are read as numbers
+
+  void AddQuoted() {
+    for (const std::string& name : quoted) {
+      const auto [found, is_new] = types.emplace(name, ValueType::kString);
+      if (!is_new && found->second == ValueType::kInt) found->second = ValueType::kFloat;
+    }
+  }
 
   void Add(const std::string& name, ValueType type) {
     const auto [found, is_new] = types.emplace(name, type);
@@ -134,7 +159,11 @@ void AddJsonValue(const std::string& name, const nlohmann::json& value, Fields* 
   if (value.is_array()) {
     for (const nlohmann::json& element : value) AddJsonValue(name, element, fields);
   } else if (value.is_string()) {
-    fields->Add(name, ValueType::kString);
+    if (IsNumber(value.get_ref<const std::string&>())) {
+      fields->quoted.insert(name);
+    } else {
+      fields->Add(name, ValueType::kString);
+    }
   } else if (value.is_number_float()) {
     fields->Add(name, ValueType::kFloat);
   } else if (value.is_number() || value.is_boolean()) {
@@ -151,14 +180,11 @@ void AddJson(std::string_view record, Fields* fields) {
   for (const auto& [name, value] : object.items()) AddJsonValue(name, value, fields);
 }
 
-absl::Status FindRecordFields(io::FileSystem& files, const std::vector<std::string>& patterns,
-                              FoundColumns* found) {
-  MUSTER_ASSIGN_OR_RETURN(const auto source,
-                          OpenSource(files, {.patterns = patterns, .format = found->format}));
+absl::Status FindRecordFields(const RecordSource& source, FoundColumns* found) {
   Fields fields;
   size_t seen = 0;
-  for (size_t chunk = 0; chunk < source->chunks().size() && seen < kSampledRecords; ++chunk) {
-    MUSTER_ASSIGN_OR_RETURN(const auto stream, source->Stream(chunk));
+  for (size_t chunk = 0; chunk < source.chunks().size() && seen < kSampledRecords; ++chunk) {
+    MUSTER_ASSIGN_OR_RETURN(const auto stream, source.Stream(chunk));
     while (seen < kSampledRecords) {
       MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<const Chunk> piece, stream->Next());
       if (piece == nullptr) break;
@@ -169,14 +195,42 @@ absl::Status FindRecordFields(io::FileSystem& files, const std::vector<std::stri
       }
     }
   }
+  fields.AddQuoted();
   found->left_out.assign(fields.conflicts.begin(), fields.conflicts.end());
   std::erase_if(fields.types,
                 [&fields](const auto& field) { return fields.conflicts.contains(field.first); });
   found->schema = ListSchema({fields.types.begin(), fields.types.end()});
   if (!found->schema.fields.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      StrCat(source->files()[0], ": its first records have no fields with values",
+      StrCat(source.files()[0], ": its first records have no fields with values",
              found->type == FileFormat::kTfRecord ? "; are they tf.Examples?" : ""));
+}
+
+FoundColumns TakeKnownColumns(const std::vector<KnownColumn>& known,
+                              const formats::DataFormat& given) {
+  FoundColumns found = {.is_described = true, .format = given};
+  std::vector<std::pair<std::string, ValueType>> columns;
+  for (const KnownColumn& column : known) {
+    if (!column.type) {
+      found.left_out.push_back(column.name);
+      continue;
+    }
+    columns.emplace_back(column.name, *column.type);
+    if (column.is_date) found.dates.push_back(column.name);
+  }
+  found.schema = ListSchema(columns);
+  return found;
+}
+
+// Of records in partitions.
+absl::Status FindSourceColumns(const RecordSource& source, FoundColumns* found) {
+  const formats::DataFormat format = source.format();
+  found->type = format.type.value_or(found->type);
+  if (found->type != FileFormat::kCsv) return FindRecordFields(source, found);
+  std::vector<std::pair<std::string, ValueType>> columns;
+  for (const std::string& name : format.columns) columns.emplace_back(name, ValueType::kString);
+  found->schema = ListSchema(columns);
+  return absl::OkStatus();  // a reader says that cells without names need some
 }
 
 }  // namespace
@@ -186,7 +240,8 @@ bool HasHeader(const Rows& rows, const std::string& wanted) {
   if (!wanted.empty() && std::ranges::find(first, wanted) != first.end()) return true;
   if (rows.size() == 1) return std::ranges::none_of(first, IsNumber);
   if (std::ranges::any_of(first, IsNumber)) return false;
-  bool any_numbers = false, text_over_numbers = false, again = false, any_empty = false;
+  bool any_numbers = false, all_numbers = true, text_over_numbers = false, again = false,
+       any_empty = false;
   for (size_t c = 0; c < first.size(); ++c) {
     size_t numbers = 0, values = 0;
     for (size_t r = 1; r < rows.size(); ++r) {
@@ -196,13 +251,14 @@ bool HasHeader(const Rows& rows, const std::string& wanted) {
     }
     const bool is_number = numbers > 0 && numbers * 2 >= values;
     any_numbers = any_numbers || is_number;
+    all_numbers = all_numbers && is_number;
     // Short texts do not count: "?" and "NA" also occur in a first row of data.
     text_over_numbers = text_over_numbers || (is_number && first[c].size() > 2);
-    any_empty = any_empty || first[c].empty();
+    any_empty = any_empty || (c > 0 && first[c].empty());  // an index may have no name
   }
   const std::set<std::string> words(first.begin(), first.end());
   const bool are_names = words.size() == first.size() && !again;
-  if (any_numbers) return text_over_numbers || (are_names && !any_empty);
+  if (any_numbers) return text_over_numbers || ((are_names || all_numbers) && !again && !any_empty);
   return are_names && !any_empty;
 }
 
@@ -220,18 +276,32 @@ bool NeedsTrim(const Rows& rows) {
 absl::StatusOr<FoundColumns> FindColumns(io::FileSystem& files,
                                          const std::vector<std::string>& patterns,
                                          const formats::DataFormat& given,
-                                         const std::string& wanted) {
+                                         const SourceSchemes& schemes, const std::string& wanted) {
   MUSTER_RETURN_IF_ERROR(formats::CheckDataFormat(given));
+  if (patterns.empty()) return absl::InvalidArgumentError("no data was given");
+  MUSTER_ASSIGN_OR_RETURN(const auto set, ChooseSourceSet(files, schemes, patterns));
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<KnownColumn> known, set->DescribeColumns(patterns));
+  if (!known.empty()) return TakeKnownColumns(known, given);
+  FoundColumns found = {.format = given};
+  if (schemes.contains(io::PathScheme(patterns[0]))) {
+    MUSTER_ASSIGN_OR_RETURN(
+        const auto source,
+        OpenSource(files, {.patterns = patterns, .format = given, .schemes = schemes}));
+    MUSTER_RETURN_IF_ERROR(FindSourceColumns(*source, &found));
+    return found;
+  }
   std::vector<std::string> paths;
   for (const std::string& pattern : patterns) {
     MUSTER_ASSIGN_OR_RETURN(const auto matches, io::Glob(files, pattern));
     paths.insert(paths.end(), matches.begin(), matches.end());
   }
-  if (paths.empty()) return absl::InvalidArgumentError("no data was given");
   MUSTER_ASSIGN_OR_RETURN(const SetRules rules, FindSetRules(files, paths, given));
-  FoundColumns found = {.type = rules.files[0].format, .format = given, .note = rules.note};
+  found.type = rules.files[0].format;
+  if (!rules.note.empty()) found.notes.push_back(rules.note);
   if (found.type != FileFormat::kCsv) {
-    MUSTER_RETURN_IF_ERROR(FindRecordFields(files, patterns, &found));
+    MUSTER_ASSIGN_OR_RETURN(const auto source,
+                            OpenSource(files, {.patterns = patterns, .format = found.format}));
+    MUSTER_RETURN_IF_ERROR(FindRecordFields(*source, &found));
     return found;
   }
   size_t first = 0;

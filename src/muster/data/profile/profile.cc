@@ -4,9 +4,10 @@
 #include <memory>
 #include <utility>
 
+#include "muster/data/file_rules.h"
 #include "muster/data/profile/find_columns.h"
 #include "muster/data/reader.h"
-#include "muster/data/source.h"
+#include "muster/data/source_set.h"
 #include "muster/formats/columns.h"
 
 namespace muster::data {
@@ -37,13 +38,26 @@ void AddRows(const formats::Columns& rows, const formats::Schema& schema,
     const formats::Column& column = rows.column(static_cast<int>(c));
     ColumnProfiler& profiler = (*profilers)[c];
     for (int row = 0; row < rows.rows(); ++row) {
-      const uint32_t begin = column.offsets[row], end = column.offsets[row + 1];
-      for (uint32_t i = begin; i < end; ++i) {
-        profiler.Add(ValueText(column, schema.fields[c].type, i, &scratch));
+      uint64_t values = 0;
+      for (uint32_t i = column.offsets[row]; i < column.offsets[row + 1]; ++i) {
+        const std::string_view text = ValueText(column, schema.fields[c].type, i, &scratch);
+        if (text.empty()) continue;  // no value, in CSV and in JSON lines
+        profiler.Add(text);
+        ++values;
       }
-      profiler.EndRow(end - begin);
+      profiler.EndRow(values);
     }
   }
+}
+
+// Whether text that looks like numbers or dates is read as text alone. Numbers in the bytes of
+// tf.Examples are, other than those in the text of JSON lines.
+bool IsOnlyText(const FoundColumns& found, const ColumnProfile& column) {
+  if (found.is_described) {
+    return column.kind != ColumnProfile::Kind::kNothing &&
+           std::ranges::find(found.dates, column.name) == found.dates.end();
+  }
+  return found.type == formats::FileFormat::kTfRecord && column.is_number();
 }
 
 }  // namespace
@@ -59,11 +73,23 @@ std::vector<std::string> Profile::names() const {
   return names;
 }
 
+std::string_view Profile::format_name() const {
+  return is_parquet ? kParquetKind : formats::FileFormatName(type);
+}
+
+std::string_view Profile::format_words() const {
+  return is_parquet ? "Parquet" : FormatWords(type);
+}
+
 absl::StatusOr<Profile> ProfileData(io::FileSystem& files, const ProfileSpec& spec) {
-  MUSTER_ASSIGN_OR_RETURN(FoundColumns found,
-                          FindColumns(files, spec.patterns, spec.format, spec.wanted));
-  if (spec.note && !found.note.empty()) spec.note(found.note);
-  const SourceSpec source_spec = {.patterns = spec.patterns, .format = found.format};
+  MUSTER_ASSIGN_OR_RETURN(FoundColumns found, FindColumns(files, spec.patterns, spec.format,
+                                                          spec.schemes, spec.wanted));
+  if (spec.note) {
+    for (const std::string& note : found.notes) spec.note(note);
+  }
+  found.schema = formats::WithMissing(std::move(found.schema), found.format);
+  const SourceSpec source_spec = {
+      .patterns = spec.patterns, .format = found.format, .schemes = spec.schemes};
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const RecordSource> source,
                           OpenSource(files, source_spec, spec.max_bad_records));
   MUSTER_ASSIGN_OR_RETURN(
@@ -74,7 +100,10 @@ absl::StatusOr<Profile> ProfileData(io::FileSystem& files, const ProfileSpec& sp
   for (const formats::Field& field : found.schema.fields) {
     profilers.emplace_back(field.name, field.type);
   }
-  Profile profile = {.type = found.type, .format = found.format, .left_out = found.left_out};
+  Profile profile = {.type = found.type,
+                     .is_parquet = found.is_described,
+                     .format = found.format,
+                     .left_out = found.left_out};
   formats::Columns rows(found.schema);
   while (true) {
     MUSTER_ASSIGN_OR_RETURN(const bool more, reader->Next(&rows));
@@ -84,7 +113,13 @@ absl::StatusOr<Profile> ProfileData(io::FileSystem& files, const ProfileSpec& sp
     if (spec.progress) MUSTER_RETURN_IF_ERROR(spec.progress(profile.rows));
   }
   profile.bad_rows = reader->bad_rows();
-  for (const ColumnProfiler& profiler : profilers) profile.columns.push_back(profiler.Finish());
+  for (const ColumnProfiler& profiler : profilers) {
+    ColumnProfile& column = profile.columns.emplace_back(profiler.Finish());
+    if (column.stored == formats::ValueType::kString && IsOnlyText(found, column)) {
+      column.kind = ColumnProfile::Kind::kText;
+      column.numbers = {};
+    }
+  }
   return profile;
 }
 

@@ -8,6 +8,7 @@
 
 #include "muster/base/status.h"
 #include "muster/data/profile/column_profile.h"
+#include "muster/data/source.h"
 #include "muster/formats/data_format.h"
 #include "muster/io/file_system.h"
 
@@ -16,6 +17,7 @@ namespace muster::data {
 struct ProfileSpec {
   std::vector<std::string> patterns;
   formats::DataFormat format = {};  // the settings that are known
+  SourceSchemes schemes = {};       // as SourceSpec::schemes
   std::string wanted = {};          // a column that must exist; "": any
   uint64_t max_bad_records = 0;
   std::function<void(const std::string& note)> note = {};  // as SourceSpec::note
@@ -25,6 +27,7 @@ struct ProfileSpec {
 
 struct Profile {
   formats::FileFormat type = formats::FileFormat::kCsv;
+  bool is_parquet = false;          // `type` then means nothing
   formats::DataFormat format = {};  // as FoundColumns::format
   std::vector<ColumnProfile> columns = {};
   std::vector<std::string> left_out = {};  // as FoundColumns::left_out
@@ -33,6 +36,8 @@ struct Profile {
 
   const ColumnProfile* Find(const std::string& name) const;  // null if there is none
   std::vector<std::string> names() const;
+  std::string_view format_name() const;   // "jsonl", as in a model file, or "parquet"
+  std::string_view format_words() const;  // "JSON lines"
 };
 
 // Errors are those of FindColumns and of reading the files.

@@ -54,6 +54,14 @@ TEST_F(ProfileTest, NumbersWithLeadingZerosAreText) {
   EXPECT_EQ(Column({"0", "0.5"}).kind, Kind::kFloat);
 }
 
+TEST_F(ProfileTest, WholeNumbersThatADoubleDoesNotKeepAreText) {
+  EXPECT_EQ(Column({"9007199254740991", "1"}).kind, Kind::kInt);
+  EXPECT_EQ(Column({"9007199254740993", "1"}).kind, Kind::kText);
+  EXPECT_EQ(Column({"-1000000000000000007", "1"}).kind, Kind::kText);
+  EXPECT_EQ(Column({"18446744073709551615", "1"}).kind, Kind::kText) << "64 bits without a sign";
+  EXPECT_EQ(Column({"1e20", "1.5"}).kind, Kind::kFloat);
+}
+
 TEST_F(ProfileTest, NumbersAndDatesInUnreadFormsAreText) {
   using Unread = ColumnProfile::Unread;
   const auto find = [this](std::vector<std::string> values) {
@@ -69,6 +77,8 @@ TEST_F(ProfileTest, NumbersAndDatesInUnreadFormsAreText) {
   EXPECT_THAT(find({"11/24/2026", "?"}), Pair(Unread::kMonthOrDay, "11/24/2026"));
   EXPECT_THAT(find({"1/2/26 10:30", "2026-11-24"}), Pair(Unread::kMonthOrDay, "1/2/26 10:30"));
   EXPECT_THAT(find({"24-11-2026"}), Pair(Unread::kMonthOrDay, "24-11-2026"));
+  EXPECT_THAT(find({"12%", "3", "1,5%"}), Pair(Unread::kNumbersWithUnit, "12%"));
+  EXPECT_THAT(find({"$12.50", "?"}), Pair(Unread::kNumbersWithUnit, "$12.50"));
   for (const char* const value : {"1,2,3", "1,", ",5", "1,5 kg", "1,a", "1/2", "1/2/3/2026",
                                   "11/24/026", "1-2/2026", "123/4/2026", "a,b"}) {
     EXPECT_THAT(find({value, value}), Pair(Unread::kNothing, "")) << value;
@@ -100,6 +110,39 @@ TEST_F(ProfileTest, MarksOfMissingValues) {
   EXPECT_EQ(text.kind, Kind::kText);
   EXPECT_THAT(text.marks, ElementsAre(Pair("?", 1)));
   EXPECT_THAT(text.words, ElementsAre(Pair("-", 1), Pair("a", 1), Pair("b", 1)));
+}
+
+TEST_F(ProfileTest, GivenMarksAreMissingValues) {
+  ASSERT_TRUE(io::WriteFileAtomically(*files_, "data.csv", "x,n\n3,-999\nk.A.,5\n4,-999\n").ok());
+  const auto profile = ProfileData(
+      *files_,
+      {.patterns = {"data.csv"}, .format = {.missing = std::vector<std::string>{"k.A.", "-999"}}});
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_EQ(profile->columns[0].kind, Kind::kInt);
+  EXPECT_EQ(profile->columns[0].missing, 1u);
+  EXPECT_EQ(profile->columns[0].numbers.mean, 3.5);
+  EXPECT_EQ(profile->columns[1].missing, 2u);
+  EXPECT_EQ(profile->columns[1].numbers.min, 5);
+}
+
+TEST_F(ProfileTest, NumbersAmongWhichWordsOrHugeNumbersAre) {
+  using Unread = ColumnProfile::Unread;
+  std::vector<std::string> values;
+  for (int i = 0; i < 100; ++i) values.push_back(StrCat(i, ".5"));
+  for (const char* word : {"n/v", "defekt", "n/v", "leer"}) values.emplace_back(word);
+  const ColumnProfile odd = Column(values);
+  EXPECT_EQ(odd.kind, Kind::kText);
+  EXPECT_EQ(odd.unread, Unread::kNumbersAndWords);
+  EXPECT_EQ(odd.numbers_in_text, 100u);
+  EXPECT_THAT(odd.odd_words, ElementsAre(Pair("n/v", 2), Pair("defekt", 1), Pair("leer", 1)));
+  values.resize(100);
+  values.emplace_back("12345678901234567890");
+  const ColumnProfile huge = Column(values);
+  EXPECT_EQ(huge.unread, Unread::kNumbersAndWords);
+  EXPECT_THAT(huge.odd_words, ElementsAre(Pair("12345678901234567890", 1)));
+  values.assign({"01234", "98765", "5", "6"});
+  EXPECT_EQ(Column(values).unread, Unread::kNothing) << "codes are words";
+  EXPECT_EQ(Column({"1", "a", "b", "c", "d"}).unread, Unread::kNothing) << "mostly words";
 }
 
 TEST_F(ProfileTest, ARareWordAmongNumbersIsAMark) {
@@ -161,10 +204,25 @@ TEST_F(ProfileTest, HeadersAreFound) {
   EXPECT_FALSE(HasHeader({{"3", "clerk"}, {"4", "smith"}}, ""));
   EXPECT_TRUE(HasHeader({{"job", "town"}, {"clerk", "Rome"}, {"smith", "Bonn"}}, ""));
   EXPECT_FALSE(HasHeader({{"clerk", "Rome"}, {"smith", "Bonn"}, {"clerk", "Bonn"}}, ""));
+  EXPECT_TRUE(HasHeader({{"x", "x"}, {"3", "4"}, {"4", "5"}}, "")) << "a name occurs twice";
+  EXPECT_TRUE(HasHeader({{"", "x"}, {"0", "4"}, {"1", "5"}}, "")) << "an index has no name";
   EXPECT_TRUE(HasHeader({{"0", "1", "y"}, {"3", "4", "no"}}, "y"))
       << "the wanted name is in the first row";
   EXPECT_FALSE(HasHeader({{"0", "1", "y"}, {"3", "4", "no"}}, "z"));
   EXPECT_FALSE(HasHeader({{"?", "a"}, {"3", "b"}, {"?", "a"}}, "")) << "a mark is not a name";
+}
+
+TEST_F(ProfileTest, AColumnWithoutANameIsCalledByItsPlace) {
+  std::vector<std::string> notes;
+  ASSERT_TRUE(io::WriteFileAtomically(*files_, "data.csv", ",x,c1,\n0,1,a,\n1,2,b,\n").ok());
+  const auto profile = ProfileData(
+      *files_, {.patterns = {"data.csv"}, .wanted = "x", .note = [&notes](const std::string& note) {
+                  notes.push_back(note);
+                }});
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_THAT(profile->names(), ElementsAre("c1_", "x", "c1", "c4"));
+  EXPECT_THAT(notes, ElementsAre("the header of data.csv has no name for column c1_, c4, which is "
+                                 "called by its place"));
 }
 
 TEST_F(ProfileTest, TabsAreFound) {
@@ -188,6 +246,25 @@ TEST_F(ProfileTest, JsonLines) {
   EXPECT_TRUE(profile.columns[1].is_list());
   EXPECT_EQ(profile.columns[1].missing, 1u);
   EXPECT_EQ(profile.columns[2].missing, 1u);
+}
+
+TEST_F(ProfileTest, NumbersInQuotesOfJsonLines) {
+  const Profile profile =
+      Read("{\"a\": \"1\"}\n{\"a\": \"\"}\n{\"a\": \"2.5\"}\n", "", "data.jsonl");
+  EXPECT_EQ(profile.columns[0].kind, Kind::kFloat);
+  EXPECT_EQ(profile.columns[0].missing, 1u);
+}
+
+TEST_F(ProfileTest, NumbersOfWhichSomeAreInQuotes) {
+  for (const char* const rows :
+       {"{\"a\": \"1.5\"}\n{\"a\": 2}\n", "{\"a\": 2}\n{\"a\": \"1.5\"}\n"}) {
+    const Profile profile = Read(rows, "", "data.jsonl");
+    ASSERT_THAT(profile.names(), ElementsAre("a"));
+    EXPECT_EQ(profile.columns[0].numbers.mean, 1.75);
+  }
+  EXPECT_THAT(
+      Read("{\"a\": 1, \"b\": 1}\n{\"a\": \"2\"}\n{\"a\": \"x\"}\n", "", "data.jsonl").left_out,
+      ElementsAre("a"));
 }
 
 TEST_F(ProfileTest, DataWithoutRowsIsRefused) {

@@ -109,6 +109,8 @@ absl::Status ExportedEngine::Define(const std::string& name, Function* function)
 absl::Status ExportedEngine::Begin() {
   if (feeds_ != nullptr) return absl::OkStatus();
   HostSpec spec = host_spec_;
+  MUSTER_ASSIGN_OR_RETURN(copy_, LocalCopy::MakeIfElsewhere(files_, spec.saved_model));
+  if (copy_ != nullptr) spec.saved_model = copy_->path();
   if (spec.library_folder.empty()) {
     MUSTER_ASSIGN_OR_RETURN(spec.library_folder, FindTensorFlow(tensorflow_, spec.environment));
   }

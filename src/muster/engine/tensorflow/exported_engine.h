@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "muster/engine/tensorflow/feeds.h"
+#include "muster/engine/tensorflow/local_copy.h"
 #include "muster/engine/tensorflow/tensorflow_engine.h"
 #include "muster/engine/updater.h"
 
@@ -103,6 +104,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   const KerasExport model_;
   const HostSpec host_spec_;
   const std::string tensorflow_;
+  std::unique_ptr<LocalCopy> copy_;  // of what the host reads; null: none is needed
   std::unique_ptr<HostProcess> host_;
   std::unique_ptr<Feeds> feeds_;  // their memory is in host_'s segment
   std::vector<VariableSpec> specs_;

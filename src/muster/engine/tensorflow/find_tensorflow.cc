@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr const char* kLibrary = "libtensorflow_cc.so.2";
 constexpr const char* kVariable = "MUSTER_TENSORFLOW";
 constexpr const char* kAdvice =
-    "install it (pip install tensorflow-cpu) and name its folder with --tensorflow or "
+    "install it (pip install tensorflow-cpu) or name its folder with --tensorflow or "
     "MUSTER_TENSORFLOW";
 constexpr double kPythonSeconds = 60;
 constexpr size_t kPythonBytes = 64 << 10;

@@ -61,7 +61,10 @@ TEST_F(FindTensorFlowTest, ErrorsNameThePlacesThatWereSearched) {
   EXPECT_THAT(error(folder_.path()), HasSubstr("--tensorflow " + folder_.path()));
   EXPECT_THAT(error(folder_.File("nothing")), HasSubstr("no such file or folder"));
   MakePython("echo folder:");
-  EXPECT_THAT(error(""), HasSubstr("python3 has no package tensorflow: install it"));
+  EXPECT_THAT(
+      error(""),
+      HasSubstr(
+          "python3 has no package tensorflow: install it (pip install tensorflow-cpu) or name"));
   MakePython("echo folder:/an/old/one");
   EXPECT_THAT(error(""), HasSubstr("/an/old/one, has no libtensorflow_cc.so.2"));
   MakePython("exit 3");

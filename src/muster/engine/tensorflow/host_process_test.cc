@@ -69,6 +69,14 @@ TEST_F(HostProcessTest, RunsAFunction) {
   EXPECT_EQ(host_->starts(), 1);
 }
 
+// TensorFlow's single-threaded executor waits for ever where a graph is on two devices.
+TEST_F(HostProcessTest, ComputesBesideAGpu) {
+  setenv("FAKE_TENSORFLOW_DEVICE", "GPU", 1);
+  Start("", 5);
+  EXPECT_EQ(Sum().value(), 7);
+  unsetenv("FAKE_TENSORFLOW_DEVICE");
+}
+
 TEST_F(HostProcessTest, AHostThatDiesIsStartedAgainAndTheRequestRepeated) {
   for (const char* const kind : {"crash", "kill"}) {
     Start(Fault(kind, 2, StrCat("died_of_", kind)));

@@ -315,8 +315,9 @@ absl::StatusOr<KerasExport> OpenKerasExport(io::FileSystem& files, const std::st
   }
   if (absl::IsNotFound(text.status())) {
     return absl::NotFoundError(StrCat(folder, " has no ", kManifestName,
-                                      ": it is no exported Keras model; make one in Python with "
-                                      "muster.keras.export(model, ...)"));
+                                      ": it is no exported Keras model; give a model file, as "
+                                      "muster init writes one, or the folder that "
+                                      "muster.keras.export(model, ...) has made in Python"));
   }
   MUSTER_RETURN_IF_ERROR(text.status());
   MUSTER_ASSIGN_OR_RETURN(KerasExport model, ParseKerasExport(*text, path));

@@ -29,7 +29,10 @@ void AppendBytes(std::string* to, uint64_t field, std::string_view bytes) {
 }  // namespace
 
 std::string SessionConfig(int threads, Executor executor) {
+  std::string gpu_options;
+  AppendNumber(&gpu_options, 4, 1);  // allow_growth
   std::string config;
+  AppendBytes(&config, 6, gpu_options);
   const bool single = executor == Executor::kSingleThreaded;
   AppendNumber(&config, 2, static_cast<uint64_t>(threads));  // intra_op_parallelism_threads
   AppendNumber(&config, 5, single ? 1 : static_cast<uint64_t>(threads));  // inter_op_...

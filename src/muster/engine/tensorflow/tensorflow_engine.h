@@ -59,10 +59,10 @@ class TensorFlowEngine : public Engine {
       std::span<const std::vector<float>> states) = 0;
 };
 
-// `files` holds the export's folder and weights; the folder must also be on this machine's own file
-// system, where TensorFlow reads it. `files` must outlive the engine. The thread that calls this
-// (and Step) must live as long as the engine: see process::ChildSpec::parent_death_signal. Errors
-// are HostProcess's and the export's.
+// `files` holds the export's folder and weights; TensorFlow reads a copy of the functions if they
+// are not on this machine's own file system. `files` must outlive the engine. The thread that calls
+// this (and Step) must live as long as the engine: see process::ChildSpec::parent_death_signal.
+// Errors are HostProcess's and the export's.
 absl::StatusOr<std::unique_ptr<TensorFlowEngine>> NewTensorFlowEngine(
     io::FileSystem& files, KerasExport model, const TensorFlowOptions& options);
 

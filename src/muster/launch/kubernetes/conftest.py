@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from testbed.kubernetes.fixtures import cluster, installed, space
+from testbed.kubernetes.fixtures import (
+    cluster,
+    installed,
+    pod_logs,
+    process_space,
+    process_user,
+    space,
+    user,
+)
 
-__all__ = ["cluster", "installed", "space"]
+__all__ = ["cluster", "installed", "pod_logs", "process_space", "process_user", "space", "user"]

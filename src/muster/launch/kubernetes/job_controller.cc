@@ -4,81 +4,58 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/str_join.h"
-#include "absl/time/time.h"
+#include "muster/launch/kubernetes/lost_state.h"
+#include "muster/launch/kubernetes/native_pod.h"
 
 namespace muster::launch::kubernetes {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr size_t kMaxMessageBytes = 1000;  // of an event; the server refuses 1,024 and more
-constexpr size_t kMaxNames = 20;           // in an event's message
-
-// Whether the two objects are the same job with the same settings.
-bool AreSameSettings(const Json& a, const Json& b) {
-  const Json& one = Child(a, "metadata");
-  const Json& other = Child(b, "metadata");
-  return UidOf(a) == UidOf(b) && Child(a, "spec") == Child(b, "spec") &&
-         Child(one, "annotations") == Child(other, "annotations") &&
-         Child(one, "labels") == Child(other, "labels");
-}
-
-std::string Timestamp(double wall_seconds) {
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ",
-                          absl::FromUnixSeconds(static_cast<int64_t>(wall_seconds)),
-                          absl::UTCTimeZone());
-}
-
-int CountRestarts(const job::JobStatus& status) {
-  int sum = 0;
-  for (const auto& [id, task] : status.tasks) sum += task.restarts + task.disruptions;
-  return sum;
-}
+constexpr char kStrict[] = "?fieldValidation=Strict";  // unknown fields are an error
 
 }  // namespace
-
-// A pass over one job.
-struct JobController::Pass {
-  const std::string& key;
-  JobView view = {};
-  std::shared_ptr<const TrainingJob> job = {};
-  job::JobStatus status = {};
-
-  const Json& object() const { return *view.object; }
-  const std::string& name_space() const { return job->spec.name_space; }
-};
 
 absl::StatusOr<double> JobController::Run(const std::string& key) {
   Pass pass = {.key = key, .view = env_.cache.View(key)};
   if (pass.view.object == nullptr) {
+    if (env_.looks != nullptr) env_.looks->Forget(key);
     const MutexLock lock(&mutex_);
     if (known_.erase(key) > 0) env_.metrics.Count(JobCount::kDeleted, key.substr(0, key.find('/')));
     return kNever;
   }
   if (Child(Child(pass.object(), "metadata"), "deletionTimestamp").is_string()) return kNever;
   if (IsManagedElsewhere(pass.object())) return kNever;
-  auto job = ReadJob(key, pass.view.object);
-  if (!job.ok()) {
-    MUSTER_RETURN_IF_ERROR(RefuseJob(pass.object(), ToStd(job.status().message())));
-    return kNever;
+  if (env_.owns && !env_.owns(GetNamespace(pass.object()))) return kNever;
+  if (GetForeignStatus(pass.object()) == ForeignStatus::kActive) {
+    MUSTER_RETURN_IF_ERROR(LookForState(pass));
   }
-  pass.job = *std::move(job);
+  if (GetForeignStatus(pass.object()) == ForeignStatus::kEnded) return kNever;
   auto status = ReadState(pass.object());
   if (!status.ok()) {
-    Tell(pass.object(), true, "InvalidStatus", ToStd(status.status().message()));
+    events_.TellLasting(pass.object(), "InvalidStatus", ToStd(status.status().message()));
     return kNever;
   }
   pass.status = *std::move(status);
-  MUSTER_RETURN_IF_ERROR(SetRuntimeId(pass.object(), *pass.job));
-  MUSTER_RETURN_IF_ERROR(AskForUnseen(pass));
   const job::Now now = {.wall = env_.clock.WallSeconds(),
                         .monotonic = static_cast<double>(env_.clock.MonotonicNanos()) * 1e-9,
                         .clock_id = env_.clock_id};
+  if (HasLostItsState(pass.view)) pass.status = RebuildState(pass.view, now);
+  if (const absl::Status read = ReadSettings(pass); !read.ok()) {
+    MUSTER_RETURN_IF_ERROR(RefuseJob(pass, ToStd(read.message())));
+    return kNever;
+  }
+  MUSTER_RETURN_IF_ERROR(SetRuntimeId(pass.object(), *pass.job));
+  MUSTER_RETURN_IF_ERROR(CheckNewest(pass));
+  MUSTER_RETURN_IF_ERROR(AskForUnseen(pass));
+  const double look_after =
+      env_.looks == nullptr ? kNever : env_.looks->Look(key, *pass.job, &pass.view);
   JobPlan plan = PlanJob(*pass.job, pass.status, pass.view, now);
   plan.problems.merge(GetProblems(key));
+  if (!pass.invalid.empty()) plan.problems[kSettingsProblem] = pass.invalid;
+  LimitProblems(&plan.problems);
   MUSTER_RETURN_IF_ERROR(WriteStatus(pass, plan));
   MUSTER_RETURN_IF_ERROR(Act(pass, plan));
-  return plan.wake_after;
+  return std::min(plan.wake_after, look_after);
 }
 
 absl::StatusOr<std::shared_ptr<const TrainingJob>> JobController::ReadJob(
@@ -91,34 +68,25 @@ absl::StatusOr<std::shared_ptr<const TrainingJob>> JobController::ReadJob(
   MUSTER_ASSIGN_OR_RETURN(TrainingJob read, ReadTrainingJob(*object));
   auto job = std::make_shared<const TrainingJob>(std::move(read));
   for (const std::string& field : job->unknown_fields) {
-    Tell(*object, true, "UnknownField", StrCat(field, " is not known and has no effect"));
+    events_.TellLasting(*object, "UnknownField", StrCat(field, " is not known and has no effect"));
   }
-  for (const std::string& note : job->notes) Tell(*object, false, "Note", note);
+  for (const auto& [type, replica] : job->spec.replicas) {
+    if (!Child(Child(replica.pod_template, "spec"), "restartPolicy").is_string()) continue;
+    events_.TellLasting(
+        *object, "SetPodTemplateRestartPolicy",
+        "Restart policy in pod template will be overwritten by restart policy in replica "
+        "spec");
+    break;
+  }
+  for (const std::string& note : job->notes) events_.Tell(*object, false, "Note", note);
   const MutexLock lock(&mutex_);
   known_[key] = {.object = std::move(object), .job = job};
   return job;
 }
 
-// A job that cannot be read fails; one that already runs stays as it is.
-absl::Status JobController::RefuseJob(const Json& object, std::string_view why) {
-  auto status = ReadState(object);
-  if (!status.ok() || status->ended()) return absl::OkStatus();
-  Tell(object, true, "FailedValidation", why);
-  if (!status->tasks.empty()) return absl::OkStatus();
-  const double now = env_.clock.WallSeconds();
-  status->phase = job::JobPhase::kFailed;
-  status->failure_message = why;
-  status->completion_time = now;
-  status->conditions = {{"Failed", true, "TFJobFailed", std::string(why), now, now}};
-  MUSTER_ASSIGN_OR_RETURN(Json written, ReplaceStatus(object, MakeStatus({}, *status, {})));
-  env_.metrics.Count(JobCount::kFailed, NamespaceOf(object));
-  env_.cache.SetJob(std::move(written));
-  return absl::OkStatus();
-}
-
 // v1alpha1's operator wrote into the spec how its pods are to be found.
 absl::Status JobController::SetRuntimeId(const Json& object, const TrainingJob& job) {
-  if (job.runtime_id.empty() || TextOf(Child(object, "spec"), "RuntimeId") == job.runtime_id) {
+  if (job.runtime_id.empty() || GetText(Child(object, "spec"), "RuntimeId") == job.runtime_id) {
     return absl::OkStatus();
   }
   MUSTER_RETURN_IF_ERROR(CheckLead());
@@ -126,7 +94,18 @@ absl::Status JobController::SetRuntimeId(const Json& object, const TrainingJob& 
   auto changed =
       env_.client.MergePatch(GetTarget(kTfJobs, job.spec.name_space, job.spec.name), patch);
   MUSTER_RETURN_IF_ERROR(changed.status());
-  env_.cache.SetJob(*std::move(changed));
+  env_.cache.SetJob(*std::move(changed), JobCache::Source::kAnswer);
+  return absl::AbortedError("the job has a new version");
+}
+
+// The watch of pods may be ahead of that of jobs. By an old status a pod of a later decision would
+// be a pod too many.
+absl::Status JobController::CheckNewest(const Pass& pass) {
+  if (!IsOlderThanItsPods(pass.status, pass.view)) return absl::OkStatus();
+  auto object = env_.client.Get(GetTarget(kTfJobs, pass.name_space(), pass.job->spec.name));
+  MUSTER_RETURN_IF_ERROR(object.status());
+  if (GetVersion(*object) == GetVersion(pass.object())) return absl::OkStatus();
+  env_.cache.SetJob(*std::move(object), JobCache::Source::kAnswer);
   return absl::AbortedError("the job has a new version");
 }
 
@@ -135,12 +114,13 @@ absl::Status JobController::AskForUnseen(Pass& pass) {
     const std::string name = GetObjectName(pass.job->spec, start.task);
     auto pod = env_.client.Get(GetTarget(kPods, pass.name_space(), name));
     if (!pod.ok() && !absl::IsNotFound(pod.status())) return pod.status();
-    if (pod.ok()) env_.cache.SetPod(*pod);
+    if (pod.ok()) env_.cache.SetPod(*pod, JobCache::Source::kAnswer);
     const auto owner = pod.ok() ? FindOwner(*pod) : std::nullopt;
     const auto record = pod.ok() ? ReadPod(*pod) : std::nullopt;
     const bool is_ours = owner && owner->uid == pass.job->uid && record;
     if (is_ours) pass.view.pods[name] = *record;
-    if (!is_ours || record->incarnation != start.incarnation) pass.view.gone.push_back(start);
+    if (is_ours && IsPodOf(*record, start.task, start.incarnation, pass.view.admitted)) continue;
+    pass.view.gone.push_back(start);
   }
   return absl::OkStatus();
 }
@@ -148,90 +128,156 @@ absl::Status JobController::AskForUnseen(Pass& pass) {
 absl::StatusOr<Json> JobController::ReplaceStatus(const Json& object, Json status) {
   MUSTER_RETURN_IF_ERROR(CheckLead());
   Json body = {{"apiVersion", kTfJobs.group_version}, {"kind", "TFJob"}};
-  body["metadata"] = {{"name", NameOf(object)},
-                      {"namespace", NamespaceOf(object)},
-                      {"uid", UidOf(object)},
-                      {"resourceVersion", TextOf(Child(object, "metadata"), "resourceVersion")}};
+  body["metadata"] = {{"name", GetName(object)},
+                      {"namespace", GetNamespace(object)},
+                      {"uid", GetUid(object)},
+                      {"resourceVersion", GetText(Child(object, "metadata"), "resourceVersion")}};
   body["status"] = std::move(status);
-  return env_.client.Replace(GetTarget(kTfJobs, NamespaceOf(object), NameOf(object), "status"),
-                             body);
+  // A definition that does not know status.muster would drop what is there, for good.
+  auto written = env_.client.Replace(
+      StrCat(GetTarget(kTfJobs, GetNamespace(object), GetName(object), "status"), kStrict), body);
+  if (ToStd(written.status().message()).find("unknown field \"status.muster\"") !=
+      std::string::npos) {
+    return TellDropped(object);
+  }
+  if (ToStd(written.status().message()).find("too large") != std::string::npos) {
+    events_.TellLasting(
+        object, "StatusTooLarge",
+        StrCat("what is to be said of its tasks is too large for the API server, so "
+               "nothing is done about the job: give it fewer replicas (",
+               ToStd(written.status().message()), ")"));
+  }
+  return written;
 }
 
 absl::Status JobController::WriteStatus(Pass& pass, const JobPlan& plan) {
-  const Json& own = Child(Child(pass.object(), "status"), "muster");
+  const auto before = pass.view.object;
+  const Json& own = Child(Child(*before, "status"), "muster");
   const Json problems = plan.problems.empty() ? Json() : Json(plan.problems);
-  if (OnlyTimePassed(pass.status, plan.status) && Child(own, "problems") == problems) {
+  const bool is_lost = HasLostItsState(pass.view);
+  if (OnlyTimePassed(pass.status, plan.status) && Child(own, "problems") == problems &&
+      plan.admitted == pass.view.admitted && !is_lost) {
     return absl::OkStatus();
   }
-  auto written =
-      ReplaceStatus(pass.object(), MakeStatus(pass.job->spec, plan.status, plan.problems));
+  Json status = MakeStatus(pass.job->spec, plan.status, plan.problems, plan.admitted);
+  if (pass.most_workers) status["muster"][kMostWorkers] = *pass.most_workers;
+  if (!pass.last_settings.is_null()) status["muster"]["lastSettings"] = pass.last_settings;
+  if (!env_.lease.empty()) status["muster"][kLeaseField] = env_.lease;
+  auto written = ReplaceStatus(pass.object(), std::move(status));
   MUSTER_RETURN_IF_ERROR(written.status());
   if (!Child(Child(*written, "status"), "muster").is_object()) {
-    return absl::FailedPreconditionError(
-        "the CustomResourceDefinition tfjobs.kubeflow.org does not keep status.muster: install "
-        "Muster's, kubectl apply -f deploy/kubernetes/crd.yaml");
+    return TellDropped(pass.object());
   }
   pass.view.object = std::make_shared<const Json>(*written);
-  env_.cache.SetJob(*std::move(written));
-  TellChanges(pass, pass.status, plan.status);
+  env_.cache.SetJob(*std::move(written), JobCache::Source::kAnswer);
+  if (is_lost) TellLost(pass.object());
+  events_.TellChanges(pass.object(), pass.job->spec, pass.status, plan.status);
+  events_.TellProblems(pass.object(), pass.view.pods, plan.problems, Child(own, "problems"));
+  TellInvalid(pass, Child(own, "problems"));
   return absl::OkStatus();
 }
 
 absl::Status JobController::Act(Pass& pass, const JobPlan& plan) {
   MUSTER_RETURN_IF_ERROR(DeleteAll(pass, kPods, plan.pod_deletions));
-  MUSTER_RETURN_IF_ERROR(MakeServices(pass, plan));
-  MUSTER_RETURN_IF_ERROR(MakePods(pass, plan));
-  MUSTER_RETURN_IF_ERROR(DeleteAll(pass, kServices, plan.service_deletions));
+  MUSTER_ASSIGN_OR_RETURN(const bool may_make, SyncGroup(pass, plan));
+  if (may_make) {
+    MUSTER_RETURN_IF_ERROR(MakeServices(pass, plan));
+    MUSTER_RETURN_IF_ERROR(MakeSecretOnce(pass, plan));
+    MUSTER_RETURN_IF_ERROR(AdmitPods(pass, plan));
+    MUSTER_RETURN_IF_ERROR(MakePods(pass, plan));
+  }
+  MUSTER_RETURN_IF_ERROR(DeleteServices(pass, plan));
   if (!plan.delete_job) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(CheckLead());
   const absl::Status deleted =
       env_.client.Delete(GetTarget(kTfJobs, pass.name_space(), pass.job->spec.name), pass.job->uid);
+  if (deleted.ok()) {
+    events_.Tell(pass.object(), false, "SuccessfulDeleteJob",
+                 StrCat("Deleted job: ", pass.job->spec.name));
+  }
   return absl::IsNotFound(deleted) || absl::IsAborted(deleted) ? absl::OkStatus() : deleted;
 }
 
 absl::Status JobController::MakeServices(Pass& pass, const JobPlan& plan) {
-  std::vector<std::string> made;
-  absl::Status status;
-  for (const job::TaskId task : plan.services) {
-    if (status = CheckLead(); !status.ok()) break;
+  std::vector<std::string> made(plan.services.size());
+  const absl::Status status = crew_.Run(plan.services.size(), [&](size_t number) {
+    const job::TaskId task = plan.services[number];
+    MUSTER_RETURN_IF_ERROR(CheckLead());
     const std::string name = GetObjectName(pass.job->spec, task);
     auto service =
         env_.client.Create(GetTarget(kServices, pass.name_space()), MakeService(*pass.job, task));
     if (service.ok()) {
-      env_.cache.SetService(*service);
-      made.push_back(name);
-      continue;
+      env_.cache.SetService(*service, JobCache::Source::kAnswer);
+      made[number] = name;
+      return absl::OkStatus();
     }
-    status =
+    const absl::Status outcome =
         absl::IsAlreadyExists(service.status()) ? Adopt(pass, kServices, name) : service.status();
-    SetProblem(pass.key, job::TaskName(task), status);
-    if (status.ok()) continue;
-    Tell(pass.object(), true, "FailedCreateService", ToStd(status.message()));
-    break;
-  }
-  TellNames(pass, "SuccessfulCreateService", "Created service: ", made);
+    SetProblem(pass.key, job::TaskName(task), outcome);
+    if (!outcome.ok()) {
+      events_.TellLasting(pass.object(), "FailedCreateService", ToStd(outcome.message()));
+    }
+    return outcome;
+  });
+  events_.TellNames(pass.object(), "SuccessfulCreateService", "Created service: ", std::move(made));
   return status;
 }
 
+// Its name is this job's alone, so one that exists is the right one and need not be read.
+absl::Status JobController::MakeSecretOnce(Pass& pass, const JobPlan& plan) {
+  if (plan.pods.empty() || !NeedsSecret(*pass.job)) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(CheckLead());
+  auto secret = MakeSecret(*pass.job, env_.pods);
+  if (secret.ok()) secret = env_.client.Create(GetTarget(kSecrets, pass.name_space()), *secret);
+  if (secret.ok() || absl::IsAlreadyExists(secret.status())) return absl::OkStatus();
+  const absl::Status status = Annotate(secret.status(), "the Secret of its native tasks");
+  SetProblem(pass.key, job::TaskName(plan.pods.front().task), status);
+  events_.TellLasting(pass.object(), "FailedCreateSecret", ToStd(status.message()));
+  return status;
+}
+
+absl::Status JobController::AdmitPods(Pass& pass, const JobPlan& plan) {
+  return crew_.Run(plan.admissions.size(), [&](size_t number) {
+    const NamedObject& pod = plan.admissions[number];
+    MUSTER_RETURN_IF_ERROR(CheckLead());
+    auto admitted = env_.client.StrategicPatch(GetTarget(kPods, pass.name_space(), pod.name),
+                                               MakeAdmissionPatch(pod.uid));
+    // Gone already, or another one has the name by now: the watch will tell.
+    if (absl::IsNotFound(admitted.status()) || absl::IsAborted(admitted.status())) {
+      return absl::OkStatus();
+    }
+    MUSTER_RETURN_IF_ERROR(admitted.status());
+    env_.cache.SetPod(*admitted, JobCache::Source::kAnswer);
+    return absl::OkStatus();
+  });
+}
+
 absl::Status JobController::MakePods(Pass& pass, const JobPlan& plan) {
-  std::vector<std::string> made;
-  absl::Status status;
-  for (const TaskStart& start : plan.pods) {
-    if (status = CheckLead(); !status.ok()) break;
+  std::vector<std::string> made(plan.pods.size());
+  const absl::Status status = crew_.Run(plan.pods.size(), [&](size_t number) {
+    const TaskStart& start = plan.pods[number];
+    MUSTER_RETURN_IF_ERROR(CheckLead());
     auto pod = MakePod(*pass.job, start.task, start.incarnation, env_.pods);
     const std::string name = GetObjectName(pass.job->spec, start.task);
-    if (pod.ok()) pod = env_.client.Create(GetTarget(kPods, pass.name_space()), *pod);
-    status = absl::IsAlreadyExists(pod.status()) ? Adopt(pass, kPods, name) : pod.status();
-    SetProblem(pass.key, job::TaskName(start.task), status);
     if (pod.ok()) {
-      env_.cache.SetPod(*pod);
-      made.push_back(name);
-    } else if (!status.ok()) {
-      Tell(pass.object(), true, "FailedCreatePod", ToStd(status.message()));
-      break;
+      if (env_.groups != nullptr) env_.groups->Decorate(*pass.job, start.task, &*pod);
+      AddAdmissionGate(&*pod);
+      std::vector<std::string> warnings;
+      pod = env_.client.Create(GetTarget(kPods, pass.name_space()), *pod, &warnings);
+      events_.TellWarnings(pass.object(), start.task.type, warnings);
     }
-  }
-  TellNames(pass, "SuccessfulCreatePod", "Created pod: ", made);
+    const absl::Status outcome =
+        absl::IsAlreadyExists(pod.status()) ? Adopt(pass, kPods, name) : pod.status();
+    SetProblem(pass.key, job::TaskName(start.task), outcome);
+    if (pod.ok()) {
+      env_.cache.SetPod(*pod, JobCache::Source::kAnswer);
+      made[number] = name;
+    } else if (!outcome.ok()) {
+      events_.TellLasting(pass.object(), "FailedCreatePod", ToStd(outcome.message()));
+    }
+    return outcome;
+  });
+  events_.TellNames(pass.object(), "SuccessfulCreatePod", "Created pod: ", std::move(made));
   return status;
 }
 
@@ -241,15 +287,18 @@ absl::Status JobController::Adopt(Pass& pass, const KubeKind& kind, const std::s
   if (absl::IsNotFound(object.status())) return absl::AbortedError("it was deleted just now");
   MUSTER_RETURN_IF_ERROR(object.status());
   const auto owner = FindOwner(*object);
+  if (owner && owner->name == pass.job->spec.name && owner->uid != pass.job->uid) {
+    return absl::AbortedError(StrCat("waits for ", name, " of an earlier job of this name to go"));
+  }
   if (!owner || owner->uid != pass.job->uid) {
     return absl::FailedPreconditionError(
         StrCat("there is another ", kind.plural == kPods.plural ? "pod" : "service", " ", name,
                ", which is not of this job: remove it, or give the job another name"));
   }
   if (kind.plural == kPods.plural) {
-    env_.cache.SetPod(*object);
+    env_.cache.SetPod(*object, JobCache::Source::kAnswer);
   } else {
-    env_.cache.SetService(*object);
+    env_.cache.SetService(*object, JobCache::Source::kAnswer);
   }
   return absl::OkStatus();
 }
@@ -267,81 +316,33 @@ absl::Status JobController::DeleteAll(Pass& pass, const KubeKind& kind,
     if (!status.ok()) break;
     deleted.push_back(object.name);
   }
-  TellNames(pass, pods ? "SuccessfulDeletePod" : "SuccessfulDeleteService",
-            pods ? "Deleted pod: " : "Deleted service: ", deleted);
+  events_.TellNames(pass.object(), pods ? "SuccessfulDeletePod" : "SuccessfulDeleteService",
+                    pods ? "Deleted pod: " : "Deleted service: ", deleted);
   return status;
+}
+
+// A service whose pod is gone. The watch of services may be ahead of that of pods: a pod that the
+// operator has not seen is asked for.
+absl::Status JobController::DeleteServices(Pass& pass, const JobPlan& plan) {
+  std::vector<NamedObject> without_pod;
+  for (const NamedObject& service : plan.service_deletions) {
+    if (MayHavePod(service.name, pass.job->spec, plan.status, pass.view)) {
+      const auto pod = env_.client.Get(GetTarget(kPods, pass.name_space(), service.name));
+      if (!pod.ok() && !absl::IsNotFound(pod.status())) return pod.status();
+      const auto owner = pod.ok() ? FindOwner(*pod) : std::nullopt;
+      if (owner && owner->uid == pass.job->uid) {
+        env_.cache.SetPod(*pod, JobCache::Source::kAnswer);
+        continue;
+      }
+    }
+    without_pod.push_back(service);
+  }
+  return DeleteAll(pass, kServices, without_pod);
 }
 
 absl::Status JobController::CheckLead() const {
   if (env_.leads()) return absl::OkStatus();
   return absl::AbortedError("another operator leads");
-}
-
-void JobController::TellChanges(const Pass& pass, const job::JobStatus& before,
-                                const job::JobStatus& after) {
-  if (before.conditions.empty()) env_.metrics.Count(JobCount::kCreated, pass.name_space());
-  for (const job::Condition& condition : after.conditions) {
-    const job::Condition* const old = before.FindCondition(condition.type);
-    if (old != nullptr && old->is_true == condition.is_true && old->reason == condition.reason) {
-      continue;
-    }
-    if (!condition.is_true && condition.type != "Suspended") continue;
-    const bool failed = condition.type == "Failed";
-    if (failed) env_.metrics.Count(JobCount::kFailed, pass.name_space());
-    if (condition.type == "Succeeded") {
-      env_.metrics.Count(JobCount::kSuccessful, pass.name_space());
-    }
-    Tell(pass.object(), failed, condition.reason, condition.message);
-  }
-  const int restarts = CountRestarts(after) - CountRestarts(before);
-  env_.metrics.Count(JobCount::kRestarted, pass.name_space(),
-                     static_cast<uint64_t>(std::max(0, restarts)));
-  for (const job::Failure& failure : after.failures) {
-    if (std::find(before.failures.begin(), before.failures.end(), failure) !=
-        before.failures.end()) {
-      continue;
-    }
-    Tell(pass.object(), true, "ExitedWithCode",
-         StrCat(
-             "Pod: ", pass.name_space(), ".", GetObjectName(pass.job->spec, failure.task), ": ",
-             failure.end.Describe(),
-             failure.end.last_line.empty() ? "" : StrCat(", with '", failure.end.last_line, "'")));
-  }
-}
-
-void JobController::TellNames(const Pass& pass, const char* reason, const char* verb,
-                              const std::vector<std::string>& names) {
-  if (names.empty()) return;
-  const size_t shown = std::min(names.size(), kMaxNames);
-  std::string message = StrCat(
-      verb, absl::StrJoin(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
-  if (shown < names.size()) message += StrCat(" and ", names.size() - shown, " more");
-  Tell(pass.object(), false, reason, message);
-}
-
-void JobController::Tell(const Json& object, bool is_warning, std::string_view reason,
-                         std::string_view message) {
-  if (!env_.leads()) return;
-  const std::string now = Timestamp(env_.clock.WallSeconds());
-  Json event = {{"apiVersion", "v1"}, {"kind", "Event"}};
-  event["metadata"] = {
-      {"name", StrCat(NameOf(object), ".", absl::Hex(env_.clock.MonotonicNanos()), ".", events_++)},
-      {"namespace", NamespaceOf(object)}};
-  event["involvedObject"] = {
-      {"apiVersion", kTfJobs.group_version},
-      {"kind", "TFJob"},
-      {"name", NameOf(object)},
-      {"namespace", NamespaceOf(object)},
-      {"uid", UidOf(object)},
-      {"resourceVersion", TextOf(Child(object, "metadata"), "resourceVersion")}};
-  event["type"] = is_warning ? "Warning" : "Normal";
-  event["reason"] = reason;
-  event["message"] = message.substr(0, kMaxMessageBytes);
-  event["source"] = {{"component", "muster-operator"}};
-  event["firstTimestamp"] = now;
-  event["lastTimestamp"] = now;
-  event["count"] = 1;
-  env_.client.Create(GetTarget(kEvents, NamespaceOf(object)), event).IgnoreError();
 }
 
 std::map<std::string, std::string> JobController::GetProblems(const std::string& key) const {

@@ -1,6 +1,7 @@
 #include "muster/launch/kubernetes/leader.h"
 
 #include <cmath>
+#include <utility>
 
 #include "absl/time/time.h"
 
@@ -21,33 +22,33 @@ bool Leader::leads() const { return Now() < held_until_; }
 // by this process's own clock.
 bool Leader::IsExpired(const Json& lease) {
   const Json& spec = Child(lease, "spec");
-  const std::string holder = TextOf(spec, "holderIdentity");
+  const std::string holder = GetText(spec, "holderIdentity");
   if (holder.empty()) return true;
-  const std::string now_seen = StrCat(holder, " ", TextOf(spec, "renewTime"));
+  const std::string now_seen = StrCat(holder, " ", GetText(spec, "renewTime"));
   if (now_seen != seen_) {
     seen_ = now_seen;
     seen_at_ = Now();
     return false;
   }
-  const auto length = static_cast<double>(NumberOf(spec, "leaseDurationSeconds", 15));
+  const auto length = static_cast<double>(GetNumber(spec, "leaseDurationSeconds", 15));
   return Now() - seen_at_ > length;
 }
 
 Json Leader::MakeLease(const Json& found) const {
   const std::string now = MicroTime(clock_.WallSeconds());
   const Json& before = Child(found, "spec");
-  const bool is_ours = TextOf(before, "holderIdentity") == options_.identity;
+  const bool is_ours = GetText(before, "holderIdentity") == options_.identity;
   Json lease = {{"apiVersion", kLeases.group_version}, {"kind", "Lease"}};
   lease["metadata"] = {{"name", options_.name}, {"namespace", options_.name_space}};
   if (found.is_object()) {
-    lease["metadata"]["resourceVersion"] = TextOf(Child(found, "metadata"), "resourceVersion");
+    lease["metadata"]["resourceVersion"] = GetText(Child(found, "metadata"), "resourceVersion");
   }
   Json& spec = lease["spec"];
   spec["holderIdentity"] = options_.identity;
   spec["leaseDurationSeconds"] = static_cast<int64_t>(std::ceil(options_.lease_seconds));
-  spec["acquireTime"] = is_ours ? TextOf(before, "acquireTime") : now;
+  spec["acquireTime"] = is_ours ? GetText(before, "acquireTime") : now;
   spec["renewTime"] = now;
-  spec["leaseTransitions"] = NumberOf(before, "leaseTransitions") + (is_ours ? 0 : 1);
+  spec["leaseTransitions"] = GetNumber(before, "leaseTransitions") + (is_ours ? 0 : 1);
   return lease;
 }
 
@@ -60,7 +61,8 @@ absl::StatusOr<bool> Leader::TryOnce() {
         client_.Create(GetTarget(kLeases, options_.name_space), MakeLease(nullptr)).status());
   } else {
     MUSTER_RETURN_IF_ERROR(found.status());
-    const bool is_ours = TextOf(Child(*found, "spec"), "holderIdentity") == options_.identity;
+    holder_ = GetText(Child(*found, "spec"), "holderIdentity");
+    const bool is_ours = holder_ == options_.identity;
     if (!is_ours && !IsExpired(*found)) return false;
     MUSTER_RETURN_IF_ERROR(client_.Replace(target, MakeLease(*found)).status());
   }
@@ -69,37 +71,46 @@ absl::StatusOr<bool> Leader::TryOnce() {
   return true;
 }
 
-absl::Status Leader::Lose(std::string_view why) {
-  held_until_ = 0;
-  return absl::UnavailableError(
-      StrCat("the lease ", options_.name_space, "/", options_.name, " is lost: ", why));
-}
-
-absl::Status Leader::Run(const std::function<void()>& began) {
-  bool leading = false;
+absl::Status Leader::Run(const std::function<void()>& began,
+                         const std::function<void(const std::string& line)>& say) {
+  bool leading = false, has_begun = false;
+  std::string told;  // the holder that people were told of
   do {
-    const auto held = TryOnce();
+    auto held = TryOnce();
+    // Somebody has changed the lease meanwhile, perhaps an earlier sending of this very renewal.
+    if (absl::IsAborted(held.status())) held = TryOnce();
+    if (!has_begun && absl::IsPermissionDenied(held.status())) return held.status();
+    const bool is_other = held.ok() && !*held;
+    if (is_other) held_until_ = 0;
     if (held.ok() && *held && !leading) {
       leading = true;
-      began();
+      told.clear();
+      say(StrCat("leads: it has ", Describe(), " as ", options_.identity));
+      if (!std::exchange(has_begun, true)) began();
+    } else if (leading && !leads()) {
+      leading = false;
+      const std::string_view why = is_other    ? "another operator has it"
+                                   : held.ok() ? "it was not renewed in time"
+                                               : ToStd(held.status().message());
+      say(StrCat("does not lead any more: ", Describe(), " is lost: ", why, "; tries again"));
     }
-    if (leading && held.ok() && !*held) return Lose("another operator has it");
-    if (leading && !leads()) {
-      return Lose(held.ok() ? "it was not renewed in time" : ToStd(held.status().message()));
+    if (is_other && told != holder_) {
+      told = holder_;
+      say(StrCat("waits: ", holder_, " has ", Describe(),
+                 "; an operator of other namespaces needs a lease of its own: --lease-namespace"));
     }
-    if (!leading && absl::IsPermissionDenied(held.status())) return held.status();
   } while (client_.Wait(options_.retry_seconds()));
   return absl::OkStatus();
 }
 
-void Leader::Release() {
+void Leader::Release(KubeClient& client) {
   if (!leads()) return;
   held_until_ = 0;
   const std::string target = GetTarget(kLeases, options_.name_space, options_.name);
-  auto found = client_.Get(target);
-  if (!found.ok() || TextOf(Child(*found, "spec"), "holderIdentity") != options_.identity) return;
+  auto found = client.Get(target);
+  if (!found.ok() || GetText(Child(*found, "spec"), "holderIdentity") != options_.identity) return;
   (*found)["spec"]["holderIdentity"] = "";
-  client_.Replace(target, *found).IgnoreError();
+  client.Replace(target, *found).IgnoreError();
 }
 
 }  // namespace muster::launch::kubernetes

@@ -33,12 +33,15 @@ class Leader {
   Leader(KubeClient& client, const Clock& clock, LeaderOptions options)
       : client_(client), clock_(clock), options_(std::move(options)) {}
 
-  // Waits until this process has the lease; then renews it until it is lost, or the client is
-  // cancelled. OK in the second case; UNAVAILABLE when the lease is lost. `began` is called once,
-  // when the lease is won.
-  absl::Status Run(const std::function<void()>& began);
-  // Gives the lease back, so that another process need not wait for its end.
-  void Release();
+  // Takes the lease and renews it until the client is cancelled: OK. When the lease is lost, it is
+  // tried for again. `began` is called once, when the lease is won for the first time. `say` is
+  // called with a line for people when this process begins to lead, ceases to lead, or waits for
+  // another one. PERMISSION_DENIED: this process may not use the lease.
+  absl::Status Run(const std::function<void()>& began,
+                   const std::function<void(const std::string& line)>& say);
+  // Gives the lease back, by a client that is not cancelled, so that another process need not wait
+  // for its end.
+  void Release(KubeClient& client);
   // Whether the lease is this process's and was renewed in time. Any thread.
   bool leads() const;
 
@@ -46,7 +49,9 @@ class Leader {
   // One attempt to take or renew the lease.
   absl::StatusOr<bool> TryOnce();
   bool IsExpired(const Json& lease);
-  absl::Status Lose(std::string_view why);
+  std::string Describe() const {
+    return StrCat("the lease ", options_.name_space, "/", options_.name);
+  }
   Json MakeLease(const Json& found) const;
   double Now() const { return static_cast<double>(clock_.MonotonicNanos()) * 1e-9; }
 
@@ -54,6 +59,7 @@ class Leader {
   const Clock& clock_;
   const LeaderOptions options_;
   std::atomic<double> held_until_ = 0;  // monotonic seconds
+  std::string holder_ = {};             // as it was last seen
   std::string seen_ = {};               // the holder and its renewal, as they were last seen...
   double seen_at_ = 0;                  // ...since when, by this process's own clock
 };

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import signal
+import urllib.error
+import urllib.request
 
 import pytest
 import yaml
 
 from testbed.kubernetes.api import ApiError, Object
-from testbed.kubernetes.cluster import STRANGER, Cluster
-from testbed.kubernetes.operators import DEADLINE, Space, tfjob, wait_for
+from testbed.kubernetes.cluster import STRANGER, USER, Cluster
+from testbed.kubernetes.operators import DEADLINE, Space, run_operator, tfjob, wait_for
 from testbed.muster import Muster
 
 
@@ -49,6 +52,7 @@ def test_a_job_runs_and_succeeds(space: Space) -> None:
         prefix + "job-name": "j",
         prefix + "replica-type": "worker",
         prefix + "replica-index": "1",
+        "muster/job-uid": space.job("j")["metadata"]["uid"],
     }
     assert space.pod("j-chief-0")["metadata"]["labels"][prefix + "job-role"] == "master"
     owner = worker["metadata"]["ownerReferences"][0]
@@ -102,7 +106,7 @@ def test_exit_codes_decide_and_the_root_cause_is_told(space: Space) -> None:
     assert "worker-0: exit code 3" in space.condition("j", "Failed")["message"]
     assert status["muster"]["rootCause"]["task"] == "worker-1"
     assert state(space, "j")["failures"][1]["end"]["last_line"] == "ValueError: bad shape"
-    assert ("ExitedWithCode", f"Pod: {space.name}.j-worker-0: exit code 3, with "
+    assert ("ExitedWithCode", f"Pod: {space.name}.j-worker-0 exited with code 3, with "
             "'ValueError: bad shape'") in space.events("j")  # fmt: skip
 
 
@@ -211,6 +215,8 @@ def test_what_is_no_job_is_refused(space: Space) -> None:
     space.submit(no_image)
     failed = space.wait_condition("no-image", "Failed")
     assert "image is undefined in the container tensorflow" in failed["message"]
+    times = space.job("no-image")["status"]
+    assert times["startTime"] == times["completionTime"]
     assert space.pods() == {}
 
 
@@ -222,6 +228,65 @@ def test_an_unknown_annotation_is_an_event(space: Space) -> None:
     space.wait_condition("j", "Running")
     unknown = "metadata.annotations.muster/restartBudgt is not known and has no effect"
     wait_for(lambda: ("UnknownField", unknown) in space.events("j"))
+
+
+def test_a_misspelt_field_of_a_pod_template_is_an_event(space: Space) -> None:
+    job = tfjob("j", {"Worker": 2})
+    template = job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
+    template["containers"][0]["imagePulPolicy"] = "Always"
+    space.start_operator()
+    space.submit(job)
+    space.wait_condition("j", "Running")
+    unknown = (
+        'spec.tfReplicaSpecs.Worker.template: unknown field "spec.containers[0].imagePulPolicy" '
+        "has no effect: is it misspelt?"
+    )
+    wait_for(lambda: ("UnknownField", unknown) in space.events("j"), lambda: space.events("j"))
+    assert space.events("j").count(("UnknownField", unknown)) == 1  # not one for each pod
+
+
+def test_an_operator_that_may_change_nothing_is_not_healthy(space: Space) -> None:
+    config = space.cluster.kubeconfig(USER, f"reader-{space.name}", namespace=space.name)
+    group = "rbac.authorization.k8s.io"
+    rules = [
+        {"apiGroups": ["kubeflow.org", ""], "resources": ["tfjobs", "pods", "services"],
+         "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]},
+        {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],
+         "verbs": ["get"]},
+    ]  # fmt: skip
+    name = f"reader-{space.name}"
+    subject = {"kind": "User", "name": "user", "apiGroup": group}
+    for kind, body in {
+        "ClusterRole": {"rules": rules},
+        "ClusterRoleBinding": {"subjects": [subject],
+                               "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name}},
+    }.items():  # fmt: skip
+        space.cluster.create({"apiVersion": f"{group}/v1", "kind": kind, **body,
+                              "metadata": {"name": name}})  # fmt: skip
+    log = space.folder / "reader.log"
+    operator = run_operator(config, log, "--namespace", space.name, "--health-port", "0",
+                            "--health-address", "127.0.0.1")  # fmt: skip
+    space.operators.append(operator)
+    port = wait_for(lambda: re.search(r"at port (\d+)", log.read_text()), log.read_text)[1]
+
+    def health() -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    wait_for(lambda: health()[0] == 200, lambda: health()[1])
+    space.submit(tfjob("j", {"Worker": 1}))
+
+    def refusal() -> str:
+        code, text = health()
+        return text if code == 503 and "no change has been allowed for" in text else ""
+
+    said = wait_for(refusal, log.read_text, 300)
+    assert 'cannot update resource "tfjobs/status"' in said
+    assert "kubectl apply -f deploy/kubernetes/rbac.yaml" in said
 
 
 def test_another_manager_is_left_alone(space: Space) -> None:
@@ -239,22 +304,26 @@ def test_an_operator_without_rights_or_definition_says_so(
     config = installed.kubeconfig(STRANGER, "stranger-operator")
     said = muster.fail("operator", "--kubeconfig", config, "--health-port", "-1")
     assert 'User "stranger" cannot get resource "customresourcedefinitions"' in said
+    assert "kubectl apply -f deploy/kubernetes/rbac.yaml" in said
 
 
-def test_a_leader_that_stops_is_replaced_and_gives_up(space: Space) -> None:
+def test_a_leader_that_stops_is_replaced_and_waits(space: Space) -> None:
     first = space.start_operator("--lease", "2")
     space.submit(tfjob("a", {"Worker": 1}))
     space.wait_condition("a", "Running")
     second = space.start_operator("--lease", "2")
+    wait_for(lambda: "Z waits: " in space.log(), space.log)
     first.send_signal(signal.SIGSTOP)
     space.submit(tfjob("b", {"Worker": 1}))
     space.wait_condition("b", "Running")
     first.send_signal(signal.SIGCONT)
-    assert first.wait(timeout=DEADLINE) == 1
-    log = (space.folder / "operator-0.log").read_text()
-    assert "is lost: another operator has it" in log
+    log = space.folder / "operator-0.log"
+    wait_for(lambda: "is lost: another operator has it" in log.read_text(), log.read_text)
     second.send_signal(signal.SIGTERM)
     assert second.wait(timeout=DEADLINE) == 0
+    space.submit(tfjob("c", {"Worker": 1}))
+    space.wait_condition("c", "Running")
+    assert first.poll() is None
     assert space.kubelet.incarnations("a-worker-0") == ["1"]
 
 

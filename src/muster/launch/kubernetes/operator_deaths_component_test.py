@@ -1,4 +1,5 @@
-"""An operator that is killed at any call, two operators that both lead, a restarted API server.
+"""An operator that is killed at any call or stopped before it, two operators that both lead, an API
+server and an etcd that are restarted.
 
 The end is that of an undisturbed run, and no pod is there twice in one incarnation.
 """
@@ -6,53 +7,14 @@ The end is that of an undisturbed run, and no pod is there twice in one incarnat
 from __future__ import annotations
 
 import os
+import random
 import signal
 import threading
 
-from testbed.kubernetes.api import Object
-from testbed.kubernetes.kubelet import Kubelet, name_of
+from testbed.kubernetes.api import ApiError
 from testbed.kubernetes.operators import DEADLINE, Space, tfjob, wait_for
-from testbed.kubernetes.proxy import Proxy
-
-
-class Story:
-    """Of a job: worker-1 is killed once, then worker-0 succeeds, and what runs is cleaned up."""
-
-    def __init__(self, kubelet: Kubelet):
-        self.kubelet = kubelet
-        self.lock = threading.Lock()
-        kubelet.decide = self.decide
-
-    def decide(self, pod: Object) -> object:
-        name = name_of(pod)
-        if not name.endswith("-worker-1"):
-            return "run"
-        if len(self.kubelet.incarnations(name)) == 1:
-            return 137
-        self.kubelet.set_running(name)
-        self.kubelet.end(name.replace("-worker-1", "-worker-0"), 0)
-        return "wait"
-
-
-def submit(space: Space, name: str) -> None:
-    policy = {"cleanPodPolicy": "Running", "backoffLimit": 3}
-    space.submit(tfjob(name, {"PS": 1, "Worker": 2}, "ExitCode", runPolicy=policy))
-
-
-def check_end(space: Space, name: str) -> None:
-    space.wait_condition(name, "Succeeded")
-    left = f"{name}-worker-0"
-    wait_for(
-        lambda: [p for p in space.pods() if p.startswith(f"{name}-")] == [left],
-        lambda: f"{space.pods()}\n{space.log()}",
-    )
-    wait_for(lambda: [s for s in space.services() if s.startswith(f"{name}-")] == [left])
-    tasks = space.job(name)["status"]["muster"]["state"]["tasks"]
-    counted = {task: (t["restarts"], t["disruptions"]) for task, t in tasks.items()}
-    assert counted == {"ps-0": (0, 0), "worker-0": (0, 0), "worker-1": (1, 0)}, counted
-    for task, starts in [("ps-0", 1), ("worker-0", 1), ("worker-1", 2)]:
-        incarnations = space.kubelet.incarnations(f"{name}-{task}")
-        assert len(incarnations) == starts == len(set(incarnations)), (task, incarnations)
+from testbed.kubernetes.proxy import Call, Proxy
+from testbed.kubernetes.story import Story, check_end, has_ended, submit
 
 
 def test_an_operator_is_killed_at_each_call(space: Space) -> None:
@@ -86,9 +48,10 @@ def test_an_operator_is_killed_at_each_call(space: Space) -> None:
         name = f"j{number}"
         submit(space, name)
         # A run may need a call less than another, when one pass sees two changes.
-        wait_for(lambda: is_dead() or space.condition(name, "Succeeded"), space.log)
+        wait_for(lambda: is_dead() or has_ended(space, name), space.log)
         if not is_dead():
             kill()
+        proxy.begin(0, kill)  # the next operator is not killed at a call
         start()
         check_end(space, name)
         kill()
@@ -109,7 +72,54 @@ def test_two_operators_that_both_lead_decide_once(space: Space) -> None:
     assert [operator.poll() for operator in space.operators] == [None, None]
 
 
-def test_the_api_server_is_restarted_in_the_middle(space: Space) -> None:
+def test_a_leader_that_is_stopped_before_a_call_does_no_harm_when_it_goes_on(space: Space) -> None:
+    """Two operators lead. In each round one of them is stopped when it has decided and before its
+    call is done, until the other one has brought the job to its end.
+    """
+    rounds = 200 if os.environ.get("MUSTER_SOAK") else 40
+    Story(space.kubelet)
+    proxy = Proxy(space.cluster)
+    other = f"{space.name}-other"
+    space.cluster.namespace(other)
+    slow = space.start_operator("--lease", "3600", server=proxy.server)
+    space.start_operator("--lease", "3600", lease=other)
+    chance = random.Random(1)
+    stopped = threading.Event()
+    goes_on = threading.Event()
+    left = 0  # calls until the one that is held
+
+    def judge(call: Call) -> str:
+        nonlocal left
+        # Events are of no interest, and the job of an earlier round may still be cleaned up.
+        if call.is_change and "/events" not in call.target:
+            left -= 1
+            if left == 0:
+                slow.send_signal(signal.SIGSTOP)
+                stopped.set()
+                assert goes_on.wait(DEADLINE)
+        return ""
+
+    proxy.judge = judge
+    stops = 0
+    for number in range(rounds):
+        stopped.clear()
+        goes_on.clear()
+        left = chance.randint(1, 10)
+        submit(space, f"j{number}")
+        check_end(space, f"j{number}")
+        left = 0
+        stops += stopped.is_set()
+        slow.send_signal(signal.SIGCONT)
+        goes_on.set()
+    assert stops > rounds / 4
+    # What came late is gone, and did nothing.
+    for number in range(rounds):
+        check_end(space, f"j{number}")
+    assert [operator.poll() for operator in space.operators] == [None, None]
+    proxy.stop()
+
+
+def test_the_api_server_and_etcd_are_restarted_in_the_middle(space: Space) -> None:
     space.start_operator()
     space.submit(tfjob("j", {"Worker": 2}, "ExitCode"))
     space.wait_condition("j", "Running")
@@ -117,5 +127,18 @@ def test_the_api_server_is_restarted_in_the_middle(space: Space) -> None:
     space.kubelet.end("j-worker-1", 137)
     wait_for(lambda: space.kubelet.incarnations("j-worker-1") == ["2", "3"], space.log)
     space.wait_pods(j_worker_0="Running", j_worker_1="Running")
+    space.cluster.restart_etcd()
+    wait_for(lambda: ends(space, "j-worker-1", 143), space.log)
+    wait_for(lambda: space.kubelet.incarnations("j-worker-1") == ["2", "3", "4"], space.log)
+    space.wait_pods(j_worker_0="Running", j_worker_1="Running")
     space.kubelet.end("j-worker-0", 0)
     space.wait_condition("j", "Succeeded")
+
+
+def ends(space: Space, pod: str, code: int) -> bool:
+    """Whether the server takes it; it has just lost its connection to etcd."""
+    try:
+        space.kubelet.end(pod, code)
+        return True
+    except ApiError:
+        return False

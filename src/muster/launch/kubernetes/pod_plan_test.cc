@@ -29,7 +29,7 @@ TEST(PodPlanTest, APodHasTheTemplateAndWhatTfJobAdds) {
   pod_template["spec"]["containers"][0]["env"] = Json::array({{{"name", "A"}, {"value", "b"}}});
   const TrainingJob job = ReadJobObject(object);
   const Json pod = MakePod(job, kWorker0, 7, {.cluster_domain = "cluster.local"}).value();
-  EXPECT_EQ(NameOf(pod), "j-worker-0");
+  EXPECT_EQ(GetName(pod), "j-worker-0");
   EXPECT_EQ(pod["metadata"]["labels"]["app"], "mnist");
   EXPECT_EQ(pod["metadata"]["labels"][std::string(kRoleLabel)], "master");
   EXPECT_EQ(pod["metadata"]["annotations"][std::string(kIncarnationAnnotation)], "7");
@@ -62,11 +62,26 @@ TEST(PodPlanTest, APortOfTheTemplateIsTheServices) {
   EXPECT_EQ(MakePod(job, kPs0, 1, {}).value()["spec"]["containers"][0]["ports"].size(), 1U);
 }
 
+TEST(PodPlanTest, AServiceReachesPodsOfItsOwnJobAlone) {
+  TrainingJob job =
+      ReadJobObject(JobObject({{"PS", ReplicaObject(1)}, {"Worker", ReplicaObject(1)}}));
+  const Json selector = MakeService(job, kPs0)["spec"]["selector"];
+  const auto is_selected = [&](const Json& pod) {
+    return std::all_of(selector.items().begin(), selector.items().end(), [&](const auto& each) {
+      return GetText(pod["metadata"]["labels"], each.key()) == each.value();
+    });
+  };
+  EXPECT_TRUE(is_selected(MakePod(job, kPs0, 1, {}).value()));
+  EXPECT_FALSE(is_selected(MakePod(job, kWorker0, 1, {}).value()));
+  job.uid = "that of an earlier job";
+  EXPECT_FALSE(is_selected(MakePod(job, kPs0, 1, {}).value()));
+}
+
 TEST(PodPlanTest, TheKubeletRestartsUnlessASettingOfMustersDecides) {
   Json object = JobObject({{"Worker", ReplicaObject(1, "OnFailure")}});
-  EXPECT_TRUE(RestartsInPlace(ReadJobObject(object).spec, TaskType::kWorker));
+  EXPECT_TRUE(RestartsInPlace(ReadJobObject(object), TaskType::kWorker));
   object["metadata"]["annotations"] = {{"muster/restartScope", "gang"}};
-  EXPECT_FALSE(RestartsInPlace(ReadJobObject(object).spec, TaskType::kWorker));
+  EXPECT_FALSE(RestartsInPlace(ReadJobObject(object), TaskType::kWorker));
 }
 
 class PodRecordTest : public ::testing::Test {
@@ -118,6 +133,33 @@ TEST_F(PodRecordTest, APlatformsEndIsADisruption) {
   EXPECT_EQ(MakeGone(record).end.exit_code, 143);
 }
 
+TEST_F(PodRecordTest, TheEndOfADeletedPodIsADisruption) {
+  Json pod = Pod("Failed");
+  SetTerminated(143, "Error", "stopped", &pod);
+  Json& terminated = pod["status"]["containerStatuses"][0]["state"]["terminated"];
+  terminated["finishedAt"] = "2026-01-01T00:00:30Z";
+  EXPECT_FALSE(ReadPod(pod)->end.disrupted);
+  pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z";
+  pod["metadata"]["deletionGracePeriodSeconds"] = 30;
+  const PodRecord record = ReadPod(pod).value();
+  EXPECT_TRUE(record.end.disrupted);
+  EXPECT_EQ(record.end.Describe(), "its pod was deleted; exit code 143");
+  EXPECT_EQ(record.end.last_line, "stopped");
+  // It had ended before somebody removed it.
+  pod["metadata"]["deletionGracePeriodSeconds"] = 29;
+  EXPECT_FALSE(ReadPod(pod)->end.disrupted);
+}
+
+TEST_F(PodRecordTest, ALackOfMemoryIsNamedWithItsLimit) {
+  Json pod = Pod("Failed");
+  SetTerminated(137, "OOMKilled", "", &pod);
+  EXPECT_EQ(ReadPod(pod)->end.Describe(),
+            "no memory was left on its node; exit code 137 (out of memory)");
+  pod["spec"]["containers"][0]["resources"]["limits"]["memory"] = "2Gi";
+  EXPECT_EQ(ReadPod(pod)->end.Describe(),
+            "it needed more than its limit of 2Gi of memory; exit code 137 (out of memory)");
+}
+
 TEST_F(PodRecordTest, SaysWhyItDoesNotStart) {
   Json pod = Pod("Pending");
   pod["status"]["conditions"] = Json::array({{{"type", "PodScheduled"},
@@ -129,6 +171,43 @@ TEST_F(PodRecordTest, SaysWhyItDoesNotStart) {
       {{{"name", "tensorflow"}, {"state", {{"waiting", {{"reason", "ContainerCreating"}}}}}}});
   pod["status"].erase("conditions");
   EXPECT_EQ(ReadPod(pod)->problem, "");
+}
+
+TEST_F(PodRecordTest, ARestartInPlaceHasItsCause) {
+  Json pod = Pod("Running");
+  pod["status"]["containerStatuses"] = Json::array(
+      {{{"name", "tensorflow"},
+        {"restartCount", 2},
+        {"state",
+         {{"waiting",
+           {{"reason", "CrashLoopBackOff"}, {"message", "back-off 10s restarting failed"}}}}},
+        {"lastState", {{"terminated", {{"exitCode", 3}, {"message", "a\nValueError: x"}}}}}}});
+  const PodRecord record = ReadPod(pod).value();
+  ASSERT_TRUE(record.end_in_place.has_value());
+  EXPECT_EQ(record.end_in_place->exit_code, 3);
+  EXPECT_EQ(record.end_in_place->last_line, "ValueError: x");
+  EXPECT_EQ(record.problem,
+            "CrashLoopBackOff: back-off 10s restarting failed; the last run: exit code 3, with "
+            "'ValueError: x'");
+}
+
+TEST_F(PodRecordTest, AnInitContainerThatFailsIsNamedWithItsOutput) {
+  Json pod = Pod("Failed");
+  const Json terminated = {{"exitCode", 9}, {"message", "no such bucket\n"}};
+  const Json waiting = {{"waiting", {{"reason", "PodInitializing"}}}};
+  pod["status"]["containerStatuses"] = Json::array({{{"name", "tensorflow"}, {"state", waiting}}});
+  Json& init = pod["status"]["initContainerStatuses"];
+  init = Json::array({{{"name", "fetch"}, {"state", {{"terminated", terminated}}}}});
+  const PodRecord failed = ReadPod(pod).value();
+  EXPECT_EQ(failed.end.Describe(), "its init container fetch failed with exit code 9");
+  EXPECT_EQ(failed.end.last_line, "no such bucket");
+  EXPECT_EQ(failed.end.exit_code, -1);  // that of the task
+  pod["status"]["phase"] = "Pending";
+  init[0]["state"] = {{"waiting", {{"reason", "CrashLoopBackOff"}, {"message", "back-off 10s"}}}};
+  init[0]["lastState"] = {{"terminated", terminated}};
+  EXPECT_EQ(ReadPod(pod)->problem,
+            "CrashLoopBackOff: init container fetch: back-off 10s; the last run: exit code 9, with "
+            "'no such bucket'");
 }
 
 }  // namespace

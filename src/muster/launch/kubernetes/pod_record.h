@@ -16,12 +16,19 @@ struct PodRecord {
   job::TaskId task = {};
   int64_t incarnation = 0;  // 0: of a pod that this operator did not make
   job::TaskObservation::Phase phase = job::TaskObservation::Phase::kStarting;
-  bool deleting = false;      // it runs until its grace period is over
+  bool deleting = false;  // it runs until its grace period is over
+  bool gated = false;     // it waits for its admission (admission.h)
+  bool has_node = false;
   int restarts_in_place = 0;  // of the container, by the kubelet
+  double idle_seconds = 0;    // without a sign of life, as PodLooks has found it
   job::TaskEnd end = {};      // kEnded and kGone
+  std::optional<job::TaskEnd> end_in_place = {};  // of the run before the last of those restarts
   // Why it does not start: "ImagePullBackOff: ...", "Unschedulable: ..."; "": it starts or runs.
   std::string problem = {};
 };
+
+// Whether the API server has said that there is no such pod any more.
+inline bool IsGone(const PodRecord& pod) { return pod.phase == job::TaskObservation::Phase::kGone; }
 
 // The job that owns an object: the TFJob that is its controller.
 struct OwnerRecord {
@@ -32,6 +39,9 @@ std::optional<OwnerRecord> FindOwner(const Json& object);
 
 // nullopt for a pod whose labels name no task.
 std::optional<PodRecord> ReadPod(const Json& pod);
+
+// Why any pod does not start, as PodRecord::problem has it.
+std::string FindPodProblem(const Json& pod);
 
 // The record of a pod that does not exist any more. One that had not ended was ended by the
 // platform, by a person, or on our own order.

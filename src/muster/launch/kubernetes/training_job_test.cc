@@ -1,5 +1,7 @@
 #include "muster/launch/kubernetes/training_job.h"
 
+#include <tuple>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "muster/launch/kubernetes/kubernetes_test_support.h"
@@ -48,6 +50,33 @@ TEST(TrainingJobTest, ReadsTheFirstVersionsForm) {
   EXPECT_EQ(job.runtime_id, ReadJobObject(object).runtime_id);
   object["spec"]["RuntimeId"] = "76no";
   EXPECT_EQ(ReadJobObject(object).runtime_id, "76no");
+}
+
+TEST(TrainingJobTest, AnElasticTrainingHasAsManyWorkersAsItAllows) {
+  Json replica = ReplicaObject(0);
+  replica["template"]["spec"]["containers"][0]["command"] = {"muster", "worker", "/m.yaml"};
+  Json object = JobObject({{"Chief", replica}, {"Worker", replica}});
+  object["spec"]["tfReplicaSpecs"]["Chief"]["replicas"] = 1;
+  object["metadata"]["annotations"] = {{"muster/workers", "1-2"}};
+  for (const auto& [asked, run, note] : {std::tuple(0, 1, "no fewer than 1"), std::tuple(1, 1, ""),
+                                         std::tuple(2, 2, ""), std::tuple(8, 2, "allows 2")}) {
+    object["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] = asked;
+    const TrainingJob job = ReadJobObject(object);
+    EXPECT_EQ(job.spec.count(job::TaskType::kWorker), run) << asked;
+    const auto expected = std::string(note).empty() ? 0 : 1;
+    ASSERT_THAT(job.notes, SizeIs(expected)) << asked;
+    if (expected > 0) {
+      EXPECT_THAT(job.notes[0], HasSubstr(note));
+    }
+  }
+}
+
+TEST(TrainingJobTest, SaysWhatHasNoEffectInPods) {
+  Json object = JobObject({{"Worker", ReplicaObject(1)}, {"Evaluator", ReplicaObject(1)}});
+  EXPECT_THAT(ReadJobObject(object).notes, SizeIs(0));
+  object["metadata"]["annotations"] = {{"muster/files", "[a]"}, {"muster/finishTimeout", "60s"}};
+  EXPECT_THAT(ReadJobObject(object).notes,
+              ElementsAre(HasSubstr("muster/files"), HasSubstr("does not end the evaluator")));
 }
 
 TEST(TrainingJobTest, RefusesWhatKubeflowRefuses) {

@@ -25,7 +25,19 @@ void WorkQueue::Add(const std::string& key, double seconds) {
   const auto [found, is_new] = entries_.try_emplace(key);
   Entry& entry = found->second;
   if (is_new) entry.due = -1;
-  Schedule(key, &entry, std::max(Now() + seconds, entry.not_before));
+  const double due = Now() + seconds - (is_new ? options_.head_start : 0);
+  Schedule(key, &entry, std::max({due, entry.not_before, 0.0}));
+}
+
+void WorkQueue::Hurry(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = entries_.try_emplace(key);
+  Entry& entry = found->second;
+  if (is_new) entry.due = -1;
+  entry.failures = 0;
+  entry.hurried = entry.taken;
+  entry.not_before = std::min(entry.not_before, entry.ended + options_.pause);
+  Schedule(key, &entry, std::max(Now(), entry.not_before));
 }
 
 std::optional<std::string> WorkQueue::Take() {
@@ -56,7 +68,8 @@ void WorkQueue::Done(const std::string& key, Outcome outcome) {
   if (found == entries_.end()) return;
   Entry& entry = found->second;
   entry.taken = false;
-  const double now = Now();
+  const double now = entry.ended = Now();
+  if (std::exchange(entry.hurried, false)) outcome = Outcome::kDone;
   entry.failures = outcome == Outcome::kDone ? 0 : entry.failures + 1;
   entry.not_before = now + options_.pause;
   if (outcome == Outcome::kFailed) {

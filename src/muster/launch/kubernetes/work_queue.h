@@ -18,10 +18,12 @@ namespace muster::launch::kubernetes {
 class WorkQueue {
  public:
   // `pause`: seconds that at least lie between two turns of a key, so that a burst of changes is
-  // dealt with at once. After n failures in a row a key waits `first_backoff` * 2^(n-1) seconds, at
+  // dealt with at once. A new key is dealt with as if it had been due `head_start` seconds earlier.
+  // After n failures in a row a key waits `first_backoff` * 2^(n-1) seconds, at
   // most `longest_backoff`.
   struct Options {
     double pause = 0;
+    double head_start = 0;
     double first_backoff = 0.1;
     double longest_backoff = 60;
   };
@@ -29,6 +31,8 @@ class WorkQueue {
 
   // The key is due after `seconds`, or earlier if it was due earlier already.
   void Add(const std::string& key, double seconds = 0);
+  // The key is due at once, however often it has failed: somebody has changed what it is about.
+  void Hurry(const std::string& key);
   // Waits until a key is due and gives it to the caller, who must call Done(); nullopt after
   // Stop().
   std::optional<std::string> Take();
@@ -45,8 +49,10 @@ class WorkQueue {
   struct Entry {
     double due = 0;         // monotonic seconds; less than 0: it does not wait
     double not_before = 0;  // the end of its last turn and the pause after it
+    double ended = 0;       // its last turn
     int failures = 0;       // in a row
     bool taken = false;
+    bool hurried = false;  // while it was taken
   };
   double Now() const { return static_cast<double>(clock_.MonotonicNanos()) * 1e-9; }
   void Schedule(const std::string& key, Entry* entry, double due);

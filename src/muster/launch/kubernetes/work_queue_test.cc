@@ -36,6 +36,23 @@ TEST(WorkQueueTest, TheEarlierTimeCounts) {
   EXPECT_EQ(queue.Take(), "b");
 }
 
+TEST(WorkQueueTest, ANewKeyComesBeforeThoseThatHadATurnForAsLongAsItsHeadStart) {
+  FakeClock clock;
+  clock.Advance(10);
+  WorkQueue queue(clock, {.head_start = 1});
+  queue.Add("old");
+  EXPECT_EQ(queue.Take(), "old");
+  queue.Done("old", Outcome::kDone);
+  queue.Add("old");
+  clock.Advance(0.5);
+  queue.Add("b-new");
+  EXPECT_EQ(queue.Take(), "b-new");
+  clock.Advance(0.6);
+  queue.Add("a-new");
+  EXPECT_EQ(queue.Take(), "old") << "it has waited longer than the head start";
+  EXPECT_EQ(queue.Take(), "a-new");
+}
+
 TEST(WorkQueueTest, ATimeThatIsGivenDuringATurnIsKept) {
   FakeClock clock;
   WorkQueue queue(clock, {});
@@ -70,6 +87,28 @@ TEST(WorkQueueTest, StopWakesWhoWaits) {
   std::thread stopper([&] { queue.Stop(); });
   EXPECT_EQ(queue.Take(), std::nullopt);
   stopper.join();
+}
+
+TEST(WorkQueueTest, AKeyThatIsHurriedDoesNotWaitForItsBackOff) {
+  FakeClock clock;
+  WorkQueue queue(clock, {.pause = 1, .first_backoff = 60});
+  queue.Add("a");
+  EXPECT_EQ(queue.Take(), "a");
+  queue.Done("a", Outcome::kFailed);
+  queue.Hurry("a");
+  queue.Add("b", 2);
+  clock.Advance(3);  // the pause has passed, the back-off has not
+  EXPECT_EQ(queue.Take(), "a");
+  queue.Hurry("a");  // while somebody has it
+  queue.Done("a", Outcome::kFailed);
+  EXPECT_EQ(queue.Take(), "b");
+  clock.Advance(1);
+  EXPECT_EQ(queue.Take(), "a");
+  queue.Done("a", Outcome::kFailed);
+  queue.Add("c", 59);
+  clock.Advance(60);
+  EXPECT_EQ(queue.Take(), "c");
+  EXPECT_EQ(queue.Take(), "a");
 }
 
 }  // namespace

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import json
 import pathlib
-import socket
 import subprocess
 from typing import Any
 
 from testbed.jobs import DEADLINE
+from testbed.ports import free_address
 from testbed.trainings import Trainings, write_rows
-
-
-def free_address() -> str:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{listening.getsockname()[1]}"
 
 
 class ByHand:

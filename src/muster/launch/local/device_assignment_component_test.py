@@ -157,7 +157,7 @@ def test_want_of_memory_is_told_apart(jobs: Jobs) -> None:
         assert said(jobs) == {"worker-0": ["had it"]}
         pytest.skip("this machine's cgroups allow no memory limit; the agent's log says so")
     assert result.returncode == 1
-    assert "first worker-0: killed by SIGKILL (out of memory)" in result.stderr
+    assert "worker-0: killed by SIGKILL (out of memory)" in result.stderr
     assert "had it" not in "".join(said(jobs)["worker-0"])
 
 

@@ -7,13 +7,13 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 
 import pytest
 
 from testbed.drills import Drill, break_training, kill_in_training
 from testbed.jobs import DEADLINE
+from testbed.ports import free_address
 from testbed.trainings import Trainings
 
 ROWS = 3000
@@ -82,13 +82,7 @@ class Launcher:
         key.write_text("5a" * 32 + "\n")
         key.chmod(0o600)
         trainings.jobs.environment["MUSTER_KEY_FILE"] = str(key)
-        self.cluster = {"chief": [self.address()], "worker": [self.address(), self.address()]}
-
-    @staticmethod
-    def address() -> str:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return f"127.0.0.1:{probe.getsockname()[1]}"
+        self.cluster = {"chief": [free_address()], "worker": [free_address(), free_address()]}
 
     def step_file(self, task: str) -> pathlib.Path:
         return self.trainings.jobs.folder / f"{task}.step"

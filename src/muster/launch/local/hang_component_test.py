@@ -35,7 +35,7 @@ def test_what_a_hanging_task_did_is_shown(jobs: Jobs) -> None:
     runs = {name: start_hanging(jobs, name, "sh", "-c", programs[name][0]) for name in programs}
     for name, (program, seen) in programs.items():
         errors = errors_of_failed(runs[name])
-        assert "first worker-0: no sign of life for" in errors
+        assert "worker-0: no sign of life for" in errors
         assert "what it did then:" in errors
         diagnosis = jobs.ok("status", name).partition("what it did then:\n")[2]
         assert f"(sh -c {program})" in diagnosis

@@ -9,17 +9,12 @@ import urllib.request
 import pytest
 
 from testbed.jobs import Jobs
+from testbed.ports import free_port
 
 PROGRAM = (
     'echo "120 trained=1200 dropped=3" > $MUSTER_STEP_FILE; '
     "while [ ! -e go ]; do sleep 0.05; done"
 )
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def get(port: int, path: str) -> str:

@@ -23,7 +23,7 @@ def test_an_unknown_place_is_refused_by_name_with_those_known(jobs: Jobs, verb: 
     result = jobs.call(verb, "far")
     assert result.returncode == 1, result.stdout
     assert "the job far runs in a place of kind 'moonbase'" in result.stderr
-    assert "(known: local)" in result.stderr
+    assert "(known: local, kubernetes, yarn)" in result.stderr
     assert (jobs.home / "jobs" / "far" / "place.json").exists()
 
 

@@ -72,9 +72,9 @@ def test_a_failed_job_says_who_failed_first_how_and_with_which_words(jobs: Jobs)
         "sh", "-c", program,
     )  # fmt: skip
     assert result.returncode == 1
-    assert "first worker-1: exit code 3" in result.stderr
+    assert re.search("^worker-1 failed .* after the job's start$", result.stderr, re.MULTILINE)
     assert "  | the cause" in result.stderr
-    assert "muster: job j failed" in result.stderr
+    assert re.search("^muster: job j failed in .*: worker-1: exit code 3 ", result.stderr, re.MULTILINE)
     status = jobs.status("j")
     assert status["phase"] == "failed"
     assert status["failures"][0]["task"] == "worker-1"

@@ -1,5 +1,6 @@
 #include "muster/launch/local/staging.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,14 +13,20 @@
 
 #include "absl/strings/ascii.h"
 
+#include "muster/files/file_systems.h"
 #include "muster/io/local_file_system.h"
+#include "muster/io/path_scheme.h"
 #include "muster/job/pod_template.h"
 #include "muster/process/capture.h"
+#include "muster/process/descriptor.h"
 
 namespace muster::launch::local {
 namespace {
 
 constexpr mode_t kFolderMode = 0700;
+// HDFS does not say what may be executed.
+constexpr mode_t kFetchedMode = 0700;
+constexpr size_t kPieceBytes = size_t{1} << 20;
 constexpr double kUnpackSeconds = 3600;
 constexpr size_t kUnpackOutput = 2000;
 
@@ -44,20 +51,32 @@ absl::Status BadItem(const std::string& text, std::string_view why) {
   return absl::InvalidArgumentError(StrCat("cannot stage '", text, "': ", why));
 }
 
-absl::Status CheckItem(const std::string& text, const StagedItem& item) {
+bool IsRemote(const std::string& path) { return !io::PathScheme(path).empty(); }
+
+absl::Status CheckSource(const std::string& text, const std::string& source) {
+  if (IsRemote(source)) {
+    const auto info = files::OpenFileSystems()->Stat(source);
+    if (!info.ok()) return BadItem(text, ToStd(info.status().message()));
+    if (!info->is_folder) return absl::OkStatus();
+    return BadItem(text, StrCat(source, " is a folder; give an archive"));
+  }
   struct stat info;
-  if (stat(item.source.c_str(), &info) != 0) {
-    return BadItem(text, StrCat("there is no file ", item.source, " on this machine"));
+  if (stat(source.c_str(), &info) != 0) {
+    return BadItem(text, StrCat("there is no file ", source, " on this machine"));
   }
   if (!S_ISREG(info.st_mode)) {
-    return BadItem(text, StrCat(item.source, " is no plain file; for a folder give an archive"));
+    return BadItem(text, StrCat(source, " is no plain file; for a folder give an archive"));
   }
+  return access(source.c_str(), R_OK) == 0 ? absl::OkStatus() : BadItem(text, "it may not be read");
+}
+
+absl::Status CheckItem(const std::string& text, const StagedItem& item) {
+  MUSTER_RETURN_IF_ERROR(CheckSource(text, item.source));
   const std::string& name = item.name;
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
     return BadItem(text,
                    "the name after '#', under which the task finds it, must be a plain file name");
   }
-  if (access(item.source.c_str(), R_OK) != 0) return BadItem(text, "it may not be read");
   if (item.is_archive && GetKind(item.source) == nullptr) {
     return BadItem(text, "no archive that is known (.zip, .tar, .tar.gz, .tgz, .tar.bz2, .tar.xz)");
   }
@@ -67,8 +86,7 @@ absl::Status CheckItem(const std::string& text, const StagedItem& item) {
 StagedItem MakeItem(const std::string& text, const std::string& folder, bool is_archive) {
   const size_t hash = text.rfind('#');
   const std::string path = text.substr(0, hash);
-  StagedItem item{.source = path.starts_with('/') ? path : io::JoinPath(folder, path),
-                  .is_archive = is_archive};
+  StagedItem item{.source = io::JoinPath(folder, path), .is_archive = is_archive};
   if (hash != std::string::npos) {
     item.name = text.substr(hash + 1);
   } else {
@@ -150,6 +168,41 @@ absl::Status MakeTaskFolder(const std::vector<StagedItem>& items, const std::str
   return absl::OkStatus();
 }
 
+// Copies a file of another machine to one of this machine, which only the owner may read.
+absl::Status Fetch(const std::string& source, const std::string& target) {
+  const auto files = files::OpenFileSystems();
+  MUSTER_ASSIGN_OR_RETURN(const auto from, files->OpenForRead(source));
+  const process::Descriptor to(
+      open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFetchedMode));
+  if (!to.valid()) return ErrnoStatus(errno, StrCat("cannot write ", target));
+  std::vector<char> piece(kPieceBytes);
+  for (uint64_t done = 0;;) {
+    MUSTER_ASSIGN_OR_RETURN(const size_t count, from->Read(done, piece.size(), piece.data()));
+    if (count == 0) return absl::OkStatus();
+    done += count;
+    for (size_t written = 0; written < count;) {
+      const ssize_t taken = write(to.get(), piece.data() + written, count - written);
+      if (taken < 0 && errno == EINTR) continue;
+      if (taken < 0) return ErrnoStatus(errno, StrCat("cannot write ", target));
+      written += static_cast<size_t>(taken);
+    }
+  }
+}
+
+absl::Status StageItem(const StagedItem& item, const std::string& target) {
+  if (!IsRemote(item.source)) {
+    return item.is_archive ? Unpack(item, target) : CopyFile(item.source, target);
+  }
+  if (!item.is_archive) return Fetch(item.source, target);
+  StagedItem fetched = item;  // its name tells how to unpack it
+  fetched.source = StrCat(target, ".fetched", io::Basename(item.source));
+  MUSTER_RETURN_IF_ERROR(Fetch(item.source, fetched.source));
+  MUSTER_RETURN_IF_ERROR(Unpack(fetched, target));
+  return unlink(fetched.source.c_str()) == 0
+             ? absl::OkStatus()
+             : ErrnoStatus(errno, StrCat("cannot remove ", fetched.source));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<StagedItem>> PlanStaging(const job::JobSpec& spec,
@@ -158,9 +211,6 @@ absl::StatusOr<std::vector<StagedItem>> PlanStaging(const job::JobSpec& spec,
   const auto add = [&](const std::vector<std::string>& texts, bool is_archive) -> absl::Status {
     for (const std::string& text : texts) {
       StagedItem item = MakeItem(text, folder, is_archive);
-      if (text.find("://") != std::string::npos) {
-        return BadItem(text, "only files of this machine can be staged here");
-      }
       MUSTER_RETURN_IF_ERROR(CheckItem(text, item));
       const bool taken = std::any_of(items.begin(), items.end(), [&](const StagedItem& other) {
         return other.name == item.name;
@@ -184,7 +234,7 @@ absl::Status Stage(const std::vector<StagedItem>& items, const job::JobSpec& spe
   MUSTER_RETURN_IF_ERROR(MakeOwnFolder(folder.work()));
   for (const StagedItem& item : items) {
     const std::string target = io::JoinPath(folder.staged(), item.name);
-    MUSTER_RETURN_IF_ERROR(item.is_archive ? Unpack(item, target) : CopyFile(item.source, target));
+    MUSTER_RETURN_IF_ERROR(StageItem(item, target));
   }
   for (const auto& [type, replica] : spec.replicas) {
     for (int index = 0; index < replica.replicas; ++index) {

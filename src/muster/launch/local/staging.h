@@ -15,16 +15,16 @@
 namespace muster::launch::local {
 
 struct StagedItem {
-  std::string source = {};  // an absolute path
+  std::string source = {};  // an absolute path, or hdfs://NAMENODE/PATH
   std::string name = {};    // in the task's folder; for an archive: the folder it is unpacked into
   bool is_archive = false;
   friend bool operator==(const StagedItem&, const StagedItem&) = default;
 };
 
 // Resolves the spec's "PATH" and "PATH#NAME" relative to `folder`. Without a NAME a file keeps its
-// own name and an archive loses its extension. INVALID_ARGUMENT for a path that is not a file or
-// not an archive, for a name that is a path or is given twice, and for a template with its own
-// working directory, which staging would replace.
+// own name and an archive loses its extension. A path may be of HDFS. INVALID_ARGUMENT for a path
+// that is not a file or not an archive, for a name that is a path or is given twice, and for a
+// template with its own working directory, which staging would replace.
 absl::StatusOr<std::vector<StagedItem>> PlanStaging(const job::JobSpec& spec,
                                                     const std::string& folder);
 

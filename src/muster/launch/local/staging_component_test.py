@@ -90,7 +90,7 @@ spec:
         (["--file", "a.txt#x/y"], 2, ["'a.txt#x/y'", "plain file name"]),
         (["--file", "a.txt#.."], 2, ["plain file name"]),
         (["--file", "a.txt", "--file", "b.txt#a.txt"], 2, ["two are called a.txt", "PATH#NAME"]),
-        (["--file", "hdfs://host/a.txt"], 2, ["only files of this machine"]),
+        (["--file", "hdfs://127.0.0.1:1/a.txt"], 2, ["'hdfs://127.0.0.1:1/a.txt'", "Connection refused"]),
         (["--archive", "a.txt"], 2, ["no archive that is known", ".zip"]),
         (["--archive", "bad.tar.gz"], 1, ["bad.tar.gz", "tar: exit code 2"]),
         (["--archive", "bad.zip"], 1, ["bad.zip", "unzip: exit code 9"]),

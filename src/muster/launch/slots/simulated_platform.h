@@ -90,6 +90,7 @@ class SimulatedPlatform : protected SimulatedHistory {
     slot.id = name;
     slot.task = agent.key.first;
     slot.incarnation = agent.key.second;
+    slot.process = StrCat("process of ", name);
     return slot;
   }
 
@@ -110,6 +111,12 @@ class SimulatedPlatform : protected SimulatedHistory {
     ProviderReport report{
         .provider = "simulated", .attempt = attempt, .sequence = ++provider.sequence};
     for (const auto& [name, slot] : provider.slots) report.slots.push_back(slot);
+    for (const auto& [name, agent] : agents_) {  // whose slots it does not know
+      if (attempt != attempts_ || agent.attempt == attempt || provider.slots.contains(name))
+        continue;
+      if (agent.state != Agent::State::kEnded || now() < agent.cut_until || Chance(0.3)) continue;
+      report.ended.push_back({.process = StrCat("process of ", name)});
+    }
     Send([this, report, attempt] { HandleReport(report, attempt); });
     After(Uniform(0.3, 1.5), [this, attempt] { Report(attempt); });
   }
@@ -165,7 +172,10 @@ class SimulatedPlatform : protected SimulatedHistory {
       slot.state = Slot::State::kEnded;
       return;
     }
-    slot = {.id = name, .task = key.first, .incarnation = key.second};
+    slot = {.id = name,
+            .task = key.first,
+            .incarnation = key.second,
+            .process = StrCat("process of ", name)};
     agents_[name] = {.slot = name, .key = key, .heard_at = now(), .attempt = attempt};
     agents_[name].hangs = faulty() && Chance(0.05);
     After(Uniform(0.05, 2), [this, name] { AgentTurn(name); });

@@ -6,9 +6,17 @@
 #include <utility>
 
 #include "muster/control/job_run.h"
+#include "muster/control/task_certificates.h"
+#include "muster/files/file_systems.h"
+#include "muster/io/private_file_system.h"
+#include "muster/net/listen.h"
+#include "muster/net/tls/certs.h"
 
 namespace muster::launch::slots {
 namespace {
+
+// TLS with the job's own certificates, and a port that agents find by the URL's file.
+const control::ListenPlace kEverywhere = {.address = "0.0.0.0", .port = 0, .tls = true};
 
 // The last coordinator's port again: its agents ask there.
 absl::StatusOr<control::ListenPlace> GetPlace(const Json& state) {
@@ -17,18 +25,39 @@ absl::StatusOr<control::ListenPlace> GetPlace(const Json& state) {
   return place;
 }
 
+absl::Status WriteFirst(io::FileSystem& files, const std::string& path, const job::JobSpec& spec,
+                        const control::CoordinatorOptions& options,
+                        const control::ListenPlace& listen) {
+  MUSTER_ASSIGN_OR_RETURN(const auto journal, control::Journal::Open(files, path));
+  MUSTER_ASSIGN_OR_RETURN(const auto coordinator,
+                          control::Coordinator::New(spec, options, {.journal = journal.get()}));
+  control::SetListenNotes(listen, coordinator.get());
+  return coordinator->Write();
+}
+
 absl::Status Fill(const control::JobFolder& folder, const job::JobSpec& spec,
                   const control::CoordinatorOptions& options, const SlotJobOptions& slots) {
   MUSTER_RETURN_IF_ERROR(control::MakeKeys(folder));
   if (slots.listen.tls) {
     MUSTER_RETURN_IF_ERROR(control::UseCertificates(slots.certificates, slots.listen, folder));
   }
-  const auto files = io::NewPrivateFileSystem();
-  MUSTER_ASSIGN_OR_RETURN(const auto journal, control::Journal::Open(*files, folder.journal()));
-  MUSTER_ASSIGN_OR_RETURN(const auto coordinator,
-                          control::Coordinator::New(spec, options, {.journal = journal.get()}));
-  control::SetListenNotes(slots.listen, coordinator.get());
-  return coordinator->Write();
+  return WriteFirst(*io::NewPrivateFileSystem(), folder.journal(), spec, options, slots.listen);
+}
+
+constexpr int kCertificateDays = 365;
+constexpr char kCertificateName[] = "muster";
+
+// A coordinator's own certificate, for the place where it runs now.
+absl::Status MakeServerCertificate(const net::Credentials& authority, const std::string& host,
+                                   const control::JobFolder& folder) {
+  std::vector<std::string> hosts = {"127.0.0.1", "::1"};
+  if (host != hosts[0] && host != hosts[1]) hosts.push_back(host);
+  MUSTER_ASSIGN_OR_RETURN(const net::Credentials made,
+                          net::MakeCertificate(authority, {.name = kCertificateName,
+                                                           .use = net::CertificateUse::kServer,
+                                                           .hosts = std::move(hosts),
+                                                           .days = kCertificateDays}));
+  return net::WriteCredentials(folder.path, "server", made);
 }
 
 }  // namespace
@@ -45,24 +74,60 @@ absl::Status CreateSlotJob(const control::JobFolder& folder, const job::JobSpec&
   return filled;
 }
 
+absl::Status WriteFirstState(io::FileSystem& files, const std::string& state,
+                             const job::JobSpec& spec, const control::CoordinatorOptions& options) {
+  return WriteFirst(files, GetSharedState(state, 0).journal, spec, options, kEverywhere);
+}
+
+absl::Status SlotJob::Start(const control::JobFolder& folder, const SharedState& state,
+                            const control::ListenPlace& place,
+                            std::vector<control::ServiceRoute> routes) {
+  formats::JsonFields fields(journal_->state(), state.journal);
+  const double lease = formats::JsonFields(fields.Object("options"), "options")
+                           .Number("lease_seconds", control::CoordinatorOptions().lease_seconds);
+  MUSTER_ASSIGN_OR_RETURN(launcher_, SlotLauncher::Create({.files = files_.get(),
+                                                           .clock = &clock_,
+                                                           .record_path = state.record,
+                                                           .journal_path = state.journal,
+                                                           .lease_seconds = lease}));
+  routes.push_back(launcher_->Route());
+  MUSTER_ASSIGN_OR_RETURN(service_,
+                          control::Service::Listen(folder, place, {.routes = std::move(routes)}));
+  return control::RunCoordinator(
+      {.journal = journal_.get(), .launcher = launcher_.get(), .clock = &clock_}, service_.get());
+}
+
 absl::StatusOr<std::unique_ptr<SlotJob>> SlotJob::Run(const control::JobFolder& folder) {
   MUSTER_ASSIGN_OR_RETURN(auto lock, control::JobLock::Take(folder.lock()));
-  std::unique_ptr<SlotJob> job(new SlotJob(std::move(lock)));
+  std::unique_ptr<SlotJob> job(new SlotJob(std::move(lock), io::NewPrivateFileSystem()));
   MUSTER_ASSIGN_OR_RETURN(job->journal_, control::Journal::Open(*job->files_, folder.journal()));
   MUSTER_ASSIGN_OR_RETURN(const control::ListenPlace place, GetPlace(job->journal_->state()));
-  formats::JsonFields state(job->journal_->state(), folder.journal());
-  const double lease = formats::JsonFields(state.Object("options"), "options")
-                           .Number("lease_seconds", control::CoordinatorOptions().lease_seconds);
-  MUSTER_ASSIGN_OR_RETURN(job->launcher_,
-                          SlotLauncher::Create({.files = job->files_.get(),
-                                                .clock = &job->clock_,
-                                                .record_path = folder.path + "/slots.json",
-                                                .lease_seconds = lease}));
-  MUSTER_ASSIGN_OR_RETURN(job->service_, control::Service::Listen(
-                                             folder, place, {.routes = {job->launcher_->Route()}}));
-  MUSTER_RETURN_IF_ERROR(control::RunCoordinator(
-      {.journal = job->journal_.get(), .launcher = job->launcher_.get(), .clock = &job->clock_},
-      job->service_.get()));
+  MUSTER_RETURN_IF_ERROR(job->Start(
+      folder, {.journal = folder.journal(), .record = folder.path + "/slots.json"}, place));
+  return job;
+}
+
+absl::StatusOr<std::unique_ptr<SlotJob>> SlotJob::RunMoving(const control::JobFolder& folder,
+                                                            const MovingJobOptions& options) {
+  MUSTER_ASSIGN_OR_RETURN(auto lock, control::JobLock::Take(folder.lock()));
+  std::unique_ptr<SlotJob> job(new SlotJob(std::move(lock), files::OpenFileSystems()));
+  MUSTER_ASSIGN_OR_RETURN(const SharedState state,
+                          ClaimSharedState(*job->files_, options.state, options.attempt));
+  MUSTER_ASSIGN_OR_RETURN(job->journal_, control::Journal::Open(*job->files_, state.journal));
+  MUSTER_ASSIGN_OR_RETURN(net::Credentials authority, net::ReadCredentials(folder.path, "ca"));
+  MUSTER_RETURN_IF_ERROR(MakeServerCertificate(authority, options.host, folder));
+  MUSTER_RETURN_IF_ERROR(
+      job->Start(folder, state, kEverywhere,
+                 {control::MakeCertificateRoute(std::move(authority), kCertificateName)}));
+  const std::string url =
+      StrCat("https://",
+             net::internal::HostPort(options.host, static_cast<uint16_t>(job->service_->port())));
+  MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(*job->files_, options.url_file, url + "\n"));
+  job->url_ = url;
+  job->watch_ = std::make_unique<StateWatch>(
+      StateWatchOptions{.journal = state.journal,
+                        .patience_seconds = options.state_patience_seconds},
+      *job->files_, job->clock_);
   return job;
 }
 

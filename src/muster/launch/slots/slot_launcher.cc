@@ -3,33 +3,54 @@
 namespace muster::launch::slots {
 namespace {
 
-constexpr int64_t kFormat = 1;
-constexpr uint64_t kMaxRecordBytes = 4096;
+constexpr int64_t kFormat = 2;
+constexpr uint64_t kMaxRecordBytes = uint64_t{64} << 20;
 
-absl::StatusOr<int64_t> ReadRecord(io::FileSystem& files, const std::string& path) {
+absl::StatusOr<SlotMemory> ReadRecord(io::FileSystem& files, const std::string& path) {
   const auto text = io::ReadFile(files, path, kMaxRecordBytes);
-  if (absl::IsNotFound(text.status())) return 0;
+  SlotMemory memory;
+  if (absl::IsNotFound(text.status())) return memory;
   MUSTER_RETURN_IF_ERROR(text.status());
   MUSTER_ASSIGN_OR_RETURN(const Json json, formats::ParseJsonObject(*text, path));
   formats::JsonFields fields(json, path);
-  if (fields.Int("format", 0, 0, INT64_MAX) != kFormat) fields.Fail("\"format\" is not 1");
-  const int64_t wanted = fields.Int("wanted_up_to", 0, 0, INT64_MAX);
+  if (fields.Int("format", 0, 0, INT64_MAX) != kFormat) {
+    fields.Fail(StrCat("\"format\" is not ", kFormat));
+  }
+  memory.wanted_up_to = fields.Int("wanted_up_to", 0, 0, INT64_MAX);
+  for (const Json& each : fields.List("may_run")) {
+    formats::JsonFields run(each, StrCat(path, ": may_run"));
+    const auto task = job::ParseTaskName(run.Text("task"));
+    if (!task) run.Fail("\"task\" names none");
+    const int64_t incarnation = run.Int("incarnation", 0, 0, INT64_MAX);
+    if (task) memory.may_run[{*task, incarnation}] = run.Text("process");
+    fields.Update(run.status());
+  }
   MUSTER_RETURN_IF_ERROR(fields.status());
-  return wanted;
+  return memory;
+}
+
+std::string PrintRecord(const SlotMemory& memory) {
+  Json record = {
+      {"format", kFormat}, {"wanted_up_to", memory.wanted_up_to}, {"may_run", Json::array()}};
+  for (const auto& [key, process] : memory.may_run) {
+    record["may_run"].push_back(
+        {{"task", job::TaskName(key.first)}, {"incarnation", key.second}, {"process", process}});
+  }
+  return formats::PrintJson(record) + "\n";
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SlotLauncher>> SlotLauncher::Create(
     const SlotLauncherOptions& options) {
-  MUSTER_ASSIGN_OR_RETURN(const int64_t wanted, ReadRecord(*options.files, options.record_path));
-  return std::unique_ptr<SlotLauncher>(new SlotLauncher(options, wanted));
+  MUSTER_ASSIGN_OR_RETURN(const SlotMemory before, ReadRecord(*options.files, options.record_path));
+  return std::unique_ptr<SlotLauncher>(new SlotLauncher(options, before));
 }
 
-SlotLauncher::SlotLauncher(const SlotLauncherOptions& options, int64_t wanted_before)
+SlotLauncher::SlotLauncher(const SlotLauncherOptions& options, const SlotMemory& before)
     : options_(options),
-      table_(wanted_before, now(), control::GoneAfterSeconds(options.lease_seconds)),
-      kept_(wanted_before) {}
+      table_(before, now(), control::GoneAfterSeconds(options.lease_seconds)),
+      kept_(before) {}
 
 control::LauncherTraits SlotLauncher::traits() const {
   return {.sees_ends = false, .lease_seconds = options_.lease_seconds};
@@ -47,11 +68,15 @@ void SlotLauncher::Start(const control::StartRequest& request) {
 }
 
 absl::Status SlotLauncher::Keep() {
-  if (table_.wanted_up_to() == kept_) return absl::OkStatus();
-  const Json record = {{"format", kFormat}, {"wanted_up_to", table_.wanted_up_to()}};
-  MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(*options_.files, options_.record_path,
-                                                 formats::PrintJson(record) + "\n"));
-  kept_ = table_.wanted_up_to();
+  if (table_.memory() == kept_) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(
+      io::WriteFileAtomically(*options_.files, options_.record_path, PrintRecord(table_.memory())));
+  // Whoever claims the job takes its journal first: what is written while that is there, is read.
+  if (!options_.journal_path.empty()) {
+    MUSTER_RETURN_IF_ERROR(options_.files->Stat(options_.journal_path).status());
+  }
+  kept_ = table_.memory();
+  table_.NoteKept();
   return absl::OkStatus();
 }
 

@@ -19,7 +19,9 @@ namespace muster::launch::slots {
 struct SlotLauncherOptions {
   io::FileSystem* files = nullptr;  // this and the clock must outlive the launcher
   const Clock* clock = nullptr;
-  std::string record_path = {};  // the file with the highest incarnation that was ever wanted
+  std::string record_path = {};  // the file with the SlotMemory
+  // A file that is there while the record is this coordinator's (shared_state.h); "": it always is.
+  std::string journal_path = {};
   // The shortest lease that the platform allows; agents get at least that.
   double lease_seconds = 10;
 };
@@ -52,14 +54,14 @@ class SlotLauncher : public control::Launcher {
   std::vector<job::TaskObservation> Observe() override { return table_.Observe(now()); }
 
  private:
-  SlotLauncher(const SlotLauncherOptions& options, int64_t wanted_before);
+  SlotLauncher(const SlotLauncherOptions& options, const SlotMemory& before);
   double now() const { return static_cast<double>(options_.clock->MonotonicNanos()) * 1e-9; }
   absl::StatusOr<Json> Take(const Json& body);
   absl::Status Keep();
 
   const SlotLauncherOptions options_;
   SlotTable table_;
-  int64_t kept_;  // what the file says
+  SlotMemory kept_;  // what the file says
 };
 
 }  // namespace muster::launch::slots

@@ -21,9 +21,9 @@ class SlotLauncherTest : public ::testing::Test {
     launcher_ = *SlotLauncher::Create(
         {.files = &files_, .clock = &clock_, .record_path = kRecord, .lease_seconds = 10});
   }
-  absl::StatusOr<Json> Report() {
-    return launcher_->Route().handle(
-        ToJson(ProviderReport{.provider = "p", .attempt = 1, .sequence = ++sequence_}));
+  absl::StatusOr<Json> Report(const std::vector<Slot>& slots = {}) {
+    return launcher_->Route().handle(ToJson(
+        ProviderReport{.provider = "p", .attempt = 1, .sequence = ++sequence_, .slots = slots}));
   }
 
   FakeClock clock_;
@@ -46,7 +46,8 @@ TEST_F(SlotLauncherTest, WhatIsWantedIsDurableBeforeTheAnswer) {
                                         {"lease_seconds", 20.0},
                                         {"port", 12045},
                                         {"port_required", true}}}));
-  EXPECT_EQ(io::ReadFile(files_, kRecord).value(), "{\"format\":1,\"wanted_up_to\":7}\n");
+  EXPECT_EQ(io::ReadFile(files_, kRecord).value(),
+            "{\"format\":2,\"wanted_up_to\":7,\"may_run\":[]}\n");
   Restart();
   launcher_->Start({.task = kWorker0, .incarnation = 7});
   EXPECT_EQ(Report().value()["wanted"], Json::array());
@@ -59,9 +60,40 @@ TEST_F(SlotLauncherTest, WhatCannotBeWrittenIsNotWanted) {
   EXPECT_EQ(Report().value()["wanted"].size(), 1U);
 }
 
+TEST_F(SlotLauncherTest, WhoMayRunIsDurableBeforeItIsLetIn) {
+  launcher_->Start({.task = kWorker0, .incarnation = 7});
+  ASSERT_TRUE(Report().ok());
+  const Slot slot{.id = "a", .task = kWorker0, .incarnation = 7, .process = "p-1"};
+  files_.FailNth(io::FileOperation::kRename, 1, absl::ResourceExhaustedError("the disk is full"));
+  EXPECT_TRUE(absl::IsResourceExhausted(Report({slot}).status()));
+  EXPECT_EQ(launcher_->Admits(kWorker0, 7, "a", false), control::Admission::kNotYet);
+  ASSERT_TRUE(Report({slot}).ok());
+  EXPECT_EQ(io::ReadFile(files_, kRecord).value(),
+            "{\"format\":2,\"wanted_up_to\":7,\"may_run\":[{\"task\":\"worker-0\","
+            "\"incarnation\":7,\"process\":\"p-1\"}]}\n");
+  EXPECT_EQ(launcher_->Admits(kWorker0, 7, "a", false), control::Admission::kYes);
+  Restart();
+  EXPECT_EQ(launcher_->Admits(kWorker0, 7, "a", true), control::Admission::kYes);
+}
+
+// A later attempt has taken the journal, and then what the record was.
+TEST_F(SlotLauncherTest, ACoordinatorWhoseJournalIsGoneLetsNobodyIn) {
+  constexpr char kJournal[] = "job/journal-1";
+  ASSERT_TRUE(io::WriteFileAtomically(files_, kJournal, "").ok());
+  launcher_ = *SlotLauncher::Create(
+      {.files = &files_, .clock = &clock_, .record_path = kRecord, .journal_path = kJournal});
+  launcher_->Start({.task = kWorker0, .incarnation = 7});
+  ASSERT_TRUE(Report().ok());
+  ASSERT_TRUE(files_.Rename(kJournal, "job/journal-2").ok());
+  const Slot slot{.id = "a", .task = kWorker0, .incarnation = 7};
+  EXPECT_TRUE(absl::IsNotFound(Report({slot}).status()));
+  EXPECT_EQ(launcher_->Admits(kWorker0, 7, "a", false), control::Admission::kNotYet);
+}
+
 TEST_F(SlotLauncherTest, ADamagedRecordIsAnErrorThatNamesIt) {
   for (const char* const text :
-       {"", "{\"format\":2,\"wanted_up_to\":7}", "{\"format\":1,\"wanted_up_to\":\"x\"}"}) {
+       {"", "{\"format\":1,\"wanted_up_to\":7}", "{\"format\":2,\"wanted_up_to\":\"x\"}",
+        "{\"format\":2,\"wanted_up_to\":7,\"may_run\":[{\"task\":\"boss-1\"}]}"}) {
     ASSERT_TRUE(io::WriteFileAtomically(files_, kRecord, text).ok());
     const auto launcher = SlotLauncher::Create(
         {.files = &files_, .clock = &clock_, .record_path = kRecord, .lease_seconds = 10});

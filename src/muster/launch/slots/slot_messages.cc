@@ -36,6 +36,38 @@ int64_t ParseIncarnation(JsonFields& fields) {
   return incarnation;
 }
 
+// How a slot or a process has ended.
+template <typename Ended>
+void AddEnd(const Ended& ended, Json* json) {
+  if (ended.exit_code != 0) (*json)["exit"] = ended.exit_code;
+  if (ended.disrupted) (*json)["disrupted"] = true;
+  if (!ended.detail.empty()) (*json)["detail"] = ended.detail;
+}
+
+template <typename Ended>
+void ParseEnd(JsonFields& fields, Ended* ended) {
+  ended->exit_code = static_cast<int>(fields.Int("exit", 0, kMinInt, kMaxInt));
+  ended->disrupted = fields.Bool("disrupted", false);
+  ended->detail = fields.Text("detail").substr(0, kMaxText);
+}
+
+std::string ParseProcess(JsonFields& fields) {
+  std::string process = fields.Text("process");
+  if (process.size() > kMaxSlotId) {
+    fields.Fail(StrCat("\"process\" is longer than ", kMaxSlotId, " bytes"));
+  }
+  return process;
+}
+
+EndedProcess EndedFromJson(const Json& json, JsonFields& report) {
+  JsonFields fields(json, "report: ended");
+  EndedProcess ended{.process = ParseProcess(fields)};
+  if (ended.process.empty()) fields.Fail("\"process\" is missing");
+  ParseEnd(fields, &ended);
+  report.Update(fields.status());
+  return ended;
+}
+
 Json SlotJson(const Slot& slot) {
   Json json = {
       {"slot", slot.id}, {"task", job::TaskName(slot.task)}, {"incarnation", slot.incarnation}};
@@ -43,9 +75,8 @@ Json SlotJson(const Slot& slot) {
     if (state == slot.state) json["state"] = word;
   }
   if (!slot.host.empty()) json["host"] = slot.host;
-  if (slot.exit_code != 0) json["exit"] = slot.exit_code;
-  if (slot.disrupted) json["disrupted"] = true;
-  if (!slot.detail.empty()) json["detail"] = slot.detail;
+  if (!slot.process.empty()) json["process"] = slot.process;
+  AddEnd(slot, &json);
   return json;
 }
 
@@ -68,9 +99,8 @@ Slot SlotFromJson(const Json& json, JsonFields& report) {
   }
   if (!is_known) fields.Fail(StrCat("\"state\" '", state, "' is not asked, running or ended"));
   slot.host = fields.Text("host").substr(0, kMaxText);
-  slot.exit_code = static_cast<int>(fields.Int("exit", 0, kMinInt, kMaxInt));
-  slot.disrupted = fields.Bool("disrupted", false);
-  slot.detail = fields.Text("detail").substr(0, kMaxText);
+  slot.process = ParseProcess(fields);
+  ParseEnd(fields, &slot);
   report.Update(fields.status());
   return slot;
 }
@@ -110,6 +140,11 @@ Json ToJson(const ProviderReport& report) {
                {"sequence", report.sequence},
                {"slots", Json::array()}};
   for (const Slot& slot : report.slots) json["slots"].push_back(SlotJson(slot));
+  for (const EndedProcess& each : report.ended) {
+    Json ended = {{"process", each.process}};
+    AddEnd(each, &ended);
+    json["ended"].push_back(std::move(ended));
+  }
   return json;
 }
 
@@ -133,6 +168,12 @@ absl::StatusOr<ProviderReport> ReportFromJson(const Json& json) {
     }
     MUSTER_RETURN_IF_ERROR(fields.status());
   }
+  const Json& ended = fields.List("ended");
+  if (ended.size() > kMaxSlots) fields.Fail("\"ended\" are too many");
+  for (size_t i = 0; i < ended.size() && fields.status().ok(); ++i) {
+    report.ended.push_back(EndedFromJson(ended[i], fields));
+  }
+  MUSTER_RETURN_IF_ERROR(fields.status());
   return report;
 }
 

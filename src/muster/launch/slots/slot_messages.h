@@ -28,11 +28,24 @@ struct Slot {
   job::TaskId task = {};
   int64_t incarnation = 0;
   State state = State::kRunning;
-  std::string host = {};    // the machine of the slot, for people
+  std::string host = {};  // the machine of the slot, for people
+  // The platform's name of its process, by which a later attempt may hear of its end
+  // (EndedProcess);
+  // "": it has none yet.
+  std::string process = {};
   int exit_code = 0;        // kEnded; negative: the platform's own code
   bool disrupted = false;   // kEnded: the platform ended it (preemption, a lost node)
   std::string detail = {};  // kEnded: for people
   friend bool operator==(const Slot&, const Slot&) = default;
+};
+
+// The end of a process of an earlier attempt, of which the provider does not know the slot.
+struct EndedProcess {
+  std::string process = {};  // as Slot::process
+  int exit_code = 0;         // these as in Slot
+  bool disrupted = false;
+  std::string detail = {};
+  friend bool operator==(const EndedProcess&, const EndedProcess&) = default;
 };
 
 struct ProviderReport {
@@ -40,6 +53,7 @@ struct ProviderReport {
   int64_t attempt = 0;        // grows with each start of the provider, from 1
   int64_t sequence = 0;       // grows with each report of an attempt, from 1
   std::vector<Slot> slots = {};
+  std::vector<EndedProcess> ended = {};
   friend bool operator==(const ProviderReport&, const ProviderReport&) = default;
 };
 

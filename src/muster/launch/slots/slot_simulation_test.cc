@@ -24,7 +24,9 @@ void TakesAnOlderAttempt(ProviderReport* report, int64_t newest_attempt) {
   report->attempt = std::max(report->attempt, newest_attempt);
 }
 
-void WantsAllAgain(int64_t* incarnation) { *incarnation = 0; }
+void WantsAllAgain(SlotMemory* memory) { memory->wanted_up_to = 0; }
+
+void ForgetsWhoMayRun(SlotMemory* memory) { memory->may_run.clear(); }
 
 // `sequence` is of one history: a seed's verdict does not depend on the seeds before it.
 Tampering TakesOldReports() {
@@ -54,7 +56,8 @@ TEST(SlotSimulationTest, PlantedBugsAreCaught) {
       {
           Bug("takes an older attempt for the newest", "nothing left",
               {.report = TakesAnOlderAttempt}),
-          Bug("wants again what an earlier one wanted", "once", {.wanted_up_to = WantsAllAgain}),
+          Bug("wants again what an earlier one wanted", "once", {.memory = WantsAllAgain}),
+          Bug("forgets who may run", "truth", {.memory = ForgetsWhoMayRun}),
           Bug("takes an old report for a new one", "progress", TakesOldReports()),
           Bug("lets every agent in", "truth", {.admission = LetsEveryAgentIn}),
           Bug("takes an unseen slot for gone", "truth", {.observed = TakesUnseenForGone}),

@@ -13,16 +13,17 @@ bool IsLive(const Slot& slot) { return slot.state != Slot::State::kEnded; }
 
 }  // namespace
 
-SlotTable::SlotTable(int64_t wanted_before, double now, double gone_seconds)
-    : inherited_up_to_(wanted_before),
+SlotTable::SlotTable(SlotMemory before, double now, double gone_seconds)
+    : before_(std::move(before)),
       began_at_(now),
       gone_seconds_(gone_seconds),
-      wanted_up_to_(wanted_before) {}
+      memory_(before_),
+      kept_(before_.may_run) {}
 
 SlotTable::Entry& SlotTable::GetEntry(const Key& key) {
   const auto [found, is_new] = entries_.try_emplace(key);
   if (is_new) {
-    found->second.inherited = key.second <= inherited_up_to_;
+    found->second.inherited = key.second <= before_.wanted_up_to;
     tasks_.try_emplace(key.second, key.first);
     int64_t& newest = newest_[key.first];
     newest = std::max(newest, key.second);
@@ -44,7 +45,7 @@ std::span<const Slot* const> SlotTable::GetSlots(const Key& key) const {
 
 // A number is one task's, and later coordinators know what was wanted before them.
 bool SlotTable::IsStranger(const Key& key) const {
-  if (key.second > wanted_up_to_) return true;
+  if (key.second > memory_.wanted_up_to) return true;
   const auto task = tasks_.find(key.second);
   return task != tasks_.end() && task->second != key.first;
 }
@@ -63,9 +64,19 @@ void SlotTable::Kill(job::TaskId task, int64_t incarnation) {
   Forget(task);
 }
 
+// Whether some coordinator may have let its agent in.
+bool SlotTable::MayRun(const Key& key, const Entry& entry) const {
+  return entry.inherited ? before_.may_run.contains(key) : !entry.admitted.empty();
+}
+
 // What is certain about an incarnation, after anything that may have changed it.
 void SlotTable::Judge(const Key& key, Entry& entry) {
   if (entry.over) return;
+  if (entry.inherited && !MayRun(key, entry)) {  // and this coordinator does not let it in
+    entry.disrupted = entry.disrupted || !entry.killed;
+    entry.over = true;
+    return;
+  }
   const std::span<const Slot* const> slots = GetSlots(key);
   const bool any_live =
       std::any_of(slots.begin(), slots.end(), [](const Slot* slot) { return IsLive(*slot); });
@@ -75,9 +86,9 @@ void SlotTable::Judge(const Key& key, Entry& entry) {
     entry.end = *slots.back();
     return;
   }
-  // It has no slot. If this coordinator alone can have let its agent in, and has not, its task has
-  // never run; and from now on it never will.
-  const bool never_ran = !entry.inherited && entry.admitted.empty();
+  // It has no slot. If its agent was not let in, its task has never run; and from now on it never
+  // will.
+  const bool never_ran = !MayRun(key, entry);
   const bool given_up = entry.killed || (entry.asked_of != 0 && entry.asked_of != attempt_);
   if (never_ran && given_up) entry.over = true;
 }
@@ -101,8 +112,42 @@ void SlotTable::SeeSlots() {
       entry.killed = true;
     }
     Judge(key, entry);
+    Remember(key, entry);
   }
-  std::erase_if(entries_, [this](const auto& item) { return IsReplaced(item.first); });
+  const auto is_replaced = [this](const auto& item) { return IsReplaced(item.first); };
+  std::erase_if(entries_, is_replaced);
+  std::erase_if(memory_.may_run, is_replaced);
+}
+
+// Its agent may be let in from now on.
+void SlotTable::Remember(const Key& key, const Entry& entry) {
+  if (entry.inherited || entry.killed || entry.over) return;
+  const std::span<const Slot* const> slots = GetSlots(key);
+  if (slots.size() != 1 || slots[0]->state != Slot::State::kRunning) return;
+  memory_.may_run[key] = slots[0]->process;
+}
+
+// Nobody but the memory knows whose processes these were.
+void SlotTable::SeeEnds(const std::vector<EndedProcess>& ended) {
+  if (ended.empty()) return;
+  std::map<std::string, Key> keys;
+  for (const auto& [key, process] : memory_.may_run) {
+    if (!process.empty() && GetSlots(key).empty()) keys.emplace(process, key);
+  }
+  for (const EndedProcess& each : ended) {
+    const auto key = keys.find(each.process);
+    if (key == keys.end()) continue;
+    Entry& entry = GetEntry(key->second);
+    if (entry.over) continue;
+    entry.over = true;
+    entry.end = Slot{.id = each.process,
+                     .task = key->second.first,
+                     .incarnation = key->second.second,
+                     .state = Slot::State::kEnded,
+                     .exit_code = each.exit_code,
+                     .disrupted = each.disrupted,
+                     .detail = each.detail};
+  }
 }
 
 // The task's incarnations that were replaced.
@@ -137,7 +182,7 @@ ProviderAnswer SlotTable::AnswerTo(const ProviderReport& report) {
                                entry.admitted.empty() && GetSlots(key).empty();
     if (!may_be_wanted) continue;
     entry.asked_of = attempt_;
-    wanted_up_to_ = std::max(wanted_up_to_, key.second);
+    memory_.wanted_up_to = std::max(memory_.wanted_up_to, key.second);
     answer.wanted.push_back(*entry.wanted);
   }
   return answer;
@@ -153,6 +198,7 @@ ProviderAnswer SlotTable::Take(const ProviderReport& report, double now) {
   heard_at_ = now;
   slots_ = report.slots;
   SeeSlots();
+  SeeEnds(report.ended);
   return AnswerTo(report);
 }
 
@@ -180,6 +226,7 @@ Admission SlotTable::Admits(job::TaskId task, int64_t incarnation, const std::st
   if (slots.size() != 1 || slots[0]->id != slot || !IsLive(*slots[0])) {
     return slots.empty() ? Admission::kNotYet : Admission::kNo;
   }
+  if (!kept_.contains(key)) return Admission::kNotYet;
   entry.admitted = slot;
   return Admission::kYes;
 }

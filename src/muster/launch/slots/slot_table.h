@@ -11,7 +11,9 @@
 //                 next one follows.
 //   Let in once.  An agent gets the order to start its task only if its slot is the only one of its
 //                 incarnation, and only from the coordinator that wanted it. A slot that was
-//                 started too late, or twice, waits until it is killed.
+//                 started too late, or twice, waits until it is killed. That it may be let in is
+//                 durable before it is (SlotMemory::may_run), so that a later coordinator knows of
+//                 all others that their tasks never ran and never will.
 //   Surely ended. An incarnation has ended when the provider says that its slot has, or when its
 //                 task was never let in and never will be. One that is merely not seen may run: the
 //                 coordinator's lease decides (control::LauncherTraits::sees_ends is false).
@@ -37,13 +39,24 @@ namespace muster::launch::slots {
 
 using control::Admission;
 
+// What later coordinators of the job must know.
+struct SlotMemory {
+  using Key = std::pair<job::TaskId, int64_t>;
+
+  int64_t wanted_up_to = 0;  // the highest incarnation that was ever wanted in an answer
+  // The incarnations whose agents may have been let in, but for those that others replaced, with
+  // their processes (Slot::process).
+  std::map<Key, std::string> may_run = {};
+  friend bool operator==(const SlotMemory&, const SlotMemory&) = default;
+};
+
 // One owner thread.
 class SlotTable {
  public:
-  // `wanted_before`: wanted_up_to() of the job's last coordinator, 0 for a new job. `now`:
-  // monotonic seconds, as everywhere in this class. `gone_seconds`: agents of earlier coordinators
-  // have ended when they had no answer for this long.
-  SlotTable(int64_t wanted_before, double now, double gone_seconds);
+  // `before`: memory() of the job's last coordinator. `now`: monotonic seconds, as everywhere in
+  // this class. `gone_seconds`: agents of earlier coordinators have ended when they had no answer
+  // for this long.
+  SlotTable(SlotMemory before, double now, double gone_seconds);
   SlotTable(const SlotTable&) = delete;
   SlotTable& operator=(const SlotTable&) = delete;
 
@@ -51,10 +64,11 @@ class SlotTable {
   void Want(const WantedSlot& wanted);
   void Kill(job::TaskId task, int64_t incarnation);
 
-  // Takes a report and returns the answer. wanted_up_to() must be made durable before it is sent.
+  // Takes a report and returns the answer. memory() must be made durable before it is sent.
   ProviderAnswer Take(const ProviderReport& report, double now);
-  // The highest incarnation that was ever wanted in an answer.
-  int64_t wanted_up_to() const { return wanted_up_to_; }
+  const SlotMemory& memory() const { return memory_; }
+  // Call it when memory(), as it is, is durable. Until then no more agents are let in.
+  void NoteKept() { kept_ = memory_.may_run; }
 
   // Whether the agent of a slot is the one that runs its incarnation. `runs`: the agent says that
   // it has received the order to start its task.
@@ -74,7 +88,7 @@ class SlotTable {
   std::optional<double> heard_at() const { return heard_at_; }
 
  private:
-  using Key = std::pair<job::TaskId, int64_t>;
+  using Key = SlotMemory::Key;
   struct Entry {
     std::optional<WantedSlot> wanted;
     bool inherited = false;  // an earlier coordinator may have wanted it
@@ -92,15 +106,19 @@ class SlotTable {
   bool IsReplaced(const Key& key) const;
   std::span<const Slot* const> GetSlots(const Key& key) const;
   bool IsStranger(const Key& key) const;
+  bool MayRun(const Key& key, const Entry& entry) const;
+  void Remember(const Key& key, const Entry& entry);
   void SeeSlots();
+  void SeeEnds(const std::vector<EndedProcess>& ended);
   void Judge(const Key& key, Entry& entry);
   void Forget(job::TaskId task);
   ProviderAnswer AnswerTo(const ProviderReport& report);
   bool MustEnd(const Slot& slot, const Entry& entry) const;
 
-  const int64_t inherited_up_to_;
+  const SlotMemory before_;
   const double began_at_, gone_seconds_;
-  int64_t wanted_up_to_;
+  SlotMemory memory_;
+  std::map<Key, std::string> kept_;                   // of memory_.may_run what is durable
   int64_t attempt_ = 0, sequence_ = 0;                // of the newest report of the newest attempt
   std::vector<Slot> slots_;                           // what it said
   std::map<Key, std::vector<const Slot*>> slots_of_;  // of those, by incarnation; no strangers

@@ -21,6 +21,7 @@ Slot Running(const std::string& id, int64_t incarnation) {
   slot.id = id;
   slot.task = kTask;
   slot.incarnation = incarnation;
+  slot.process = StrCat("process of ", id);
   return slot;
 }
 
@@ -30,17 +31,31 @@ Slot Ended(const std::string& id, int64_t incarnation) {
   return slot;
 }
 
+Slot Asked(const std::string& id, int64_t incarnation) {
+  Slot slot = Running(id, incarnation);
+  slot.state = Slot::State::kAsked;
+  slot.process = "";
+  return slot;
+}
+
 class SlotTableTest : public ::testing::Test {
  protected:
   void Want(int64_t incarnation) { table_->Want({.task = kTask, .incarnation = incarnation}); }
-  ProviderAnswer Report(const std::vector<Slot>& slots) {
-    return table_->Take(
-        {.provider = "p", .attempt = attempt_, .sequence = ++sequence_, .slots = slots}, now_);
+  ProviderAnswer Report(const std::vector<Slot>& slots,
+                        const std::vector<EndedProcess>& ended = {}) {
+    const ProviderAnswer answer = table_->Take({.provider = "p",
+                                                .attempt = attempt_,
+                                                .sequence = ++sequence_,
+                                                .slots = slots,
+                                                .ended = ended},
+                                               now_);
+    if (keeps_) table_->NoteKept();
+    return answer;
   }
   // Another coordinator after the last one.
   void Restart() {
-    const int64_t wanted = table_->wanted_up_to();
-    table_ = std::make_unique<SlotTable>(wanted, now_, kGone);
+    const SlotMemory memory = table_->memory();
+    table_ = std::make_unique<SlotTable>(memory, now_, kGone);
   }
   Admission Waits(const std::string& slot, int64_t incarnation) {
     return table_->Admits(kTask, incarnation, slot, /*runs=*/false);
@@ -56,7 +71,8 @@ class SlotTableTest : public ::testing::Test {
 
   double now_ = 100;
   int64_t attempt_ = 1, sequence_ = 0;
-  std::unique_ptr<SlotTable> table_ = std::make_unique<SlotTable>(0, 100, kGone);
+  bool keeps_ = true;  // whether what the table remembers becomes durable
+  std::unique_ptr<SlotTable> table_ = std::make_unique<SlotTable>(SlotMemory{}, 100, kGone);
 };
 
 TEST_F(SlotTableTest, IsWantedUntilThereIsASlot) {
@@ -64,10 +80,8 @@ TEST_F(SlotTableTest, IsWantedUntilThereIsASlot) {
   Want(1);
   EXPECT_EQ(Report({}).wanted.size(), 1U);
   EXPECT_EQ(Report({}).wanted.size(), 1U) << "the answer may have been lost";
-  EXPECT_EQ(table_->wanted_up_to(), 1);
-  Slot asked = Running("a", 1);
-  asked.state = Slot::State::kAsked;
-  EXPECT_THAT(Report({asked}).wanted, IsEmpty());
+  EXPECT_EQ(table_->memory().wanted_up_to, 1);
+  EXPECT_THAT(Report({Asked("a", 1)}).wanted, IsEmpty());
   EXPECT_THAT(Report({Running("a", 1)}).wanted, IsEmpty());
   EXPECT_EQ(Seen().phase, Phase::kStarting);
 }
@@ -84,6 +98,18 @@ TEST_F(SlotTableTest, AnAgentIsLetInOnceItsSlotIsTheOnlyOne) {
   EXPECT_THAT(Report({Running("a", 1), Running("b", 1)}).kill, ElementsAre("b"));
   EXPECT_EQ(Waits("a", 1), Admission::kYes);
   EXPECT_EQ(Waits("b", 1), Admission::kNo);
+}
+
+TEST_F(SlotTableTest, NoAgentIsLetInBeforeThatIsDurable) {
+  Want(1);
+  Report({});
+  Report({Asked("a", 1)});
+  EXPECT_EQ(Waits("a", 1), Admission::kNotYet) << "it may not run yet";
+  keeps_ = false;
+  Report({Running("a", 1)});
+  EXPECT_EQ(Waits("a", 1), Admission::kNotYet);
+  table_->NoteKept();
+  EXPECT_EQ(Waits("a", 1), Admission::kYes);
 }
 
 TEST_F(SlotTableTest, TwoSlotsOfWhichNoneWasLetInBothEnd) {
@@ -153,6 +179,7 @@ TEST_F(SlotTableTest, WhatAnEarlierAttemptWasToldIsNotWantedAgain) {
 TEST_F(SlotTableTest, WhatAnEarlierCoordinatorWantedIsNotWantedAgain) {
   Want(1);
   Report({});
+  Report({Running("a", 1)});
   Restart();
   Want(1);
   EXPECT_THAT(Report({}).wanted, IsEmpty());
@@ -161,6 +188,42 @@ TEST_F(SlotTableTest, WhatAnEarlierCoordinatorWantedIsNotWantedAgain) {
   EXPECT_EQ(Seen().phase, Phase::kEnded);
   Want(2);
   EXPECT_EQ(Report({}).wanted.size(), 1U);
+}
+
+// As when ApplicationMaster and coordinator die while YARN looks for a container.
+TEST_F(SlotTableTest, WhatNeverRanIsReplacedAtOnceByTheNextCoordinator) {
+  Want(1);
+  Report({});
+  Report({Asked("a", 1)});
+  Restart();
+  Want(1);
+  EXPECT_THAT(Report({Asked("a", 1)}).kill, ElementsAre("a"));
+  EXPECT_EQ(Seen().phase, Phase::kEnded);
+  EXPECT_TRUE(Seen().end.disrupted);
+  EXPECT_EQ(Waits("a", 1), Admission::kNo);
+  Want(2);
+  EXPECT_THAT(Report({Running("a", 1)}).kill, ElementsAre("a"));
+  EXPECT_EQ(Report({}).wanted.size(), 1U);
+}
+
+TEST_F(SlotTableTest, TheEndOfAProcessWhoseSlotOnlyEarlierAttemptsKnow) {
+  Want(1);
+  Report({});
+  Report({Running("a", 1)});
+  EXPECT_EQ(Waits("a", 1), Admission::kYes);
+  Restart();
+  attempt_ = 2;
+  EXPECT_THAT(Report({}).wanted, IsEmpty());
+  const EndedProcess ended{
+      .process = "process of a", .exit_code = 137, .disrupted = false, .detail = "killed"};
+  Report({}, {{.process = "another"}, ended});
+  EXPECT_EQ(Seen().phase, Phase::kEnded);
+  EXPECT_EQ(Seen().end.detail, "its slot process of a ended with code 137: killed");
+  EXPECT_FALSE(Seen().end.disrupted);
+  EXPECT_EQ(Runs("a", 1), Admission::kNo);
+  Want(2);
+  EXPECT_EQ(Report({}, {ended}).wanted.size(), 1U);
+  EXPECT_THAT(table_->memory().may_run, IsEmpty());
 }
 
 TEST_F(SlotTableTest, WhatRunsIsAdoptedByTheNextCoordinator) {
@@ -272,8 +335,12 @@ TEST(SlotMessagesTest, PrintBackToWhatTheyWereParsedFrom) {
   slot.exit_code = -100;
   slot.disrupted = true;
   slot.detail = "lost node";
-  const ProviderReport report{
-      .provider = "yarn", .attempt = 2, .sequence = 17, .slots = {slot, Running("c-2", 4)}};
+  const ProviderReport report{.provider = "yarn",
+                              .attempt = 2,
+                              .sequence = 17,
+                              .slots = {slot, Running("c-2", 4)},
+                              .ended = {{.process = "p", .exit_code = 1, .detail = "it failed"},
+                                        {.process = "q", .disrupted = true}}};
   EXPECT_EQ(ReportFromJson(ToJson(report)).value(), report);
   const ProviderAnswer answer{.sequence = 17,
                               .superseded = true,
@@ -316,6 +383,8 @@ TEST(SlotMessagesTest, WhatIsNoReportIsRefusedAndNamed) {
               HasSubstr("'odd'"));
   EXPECT_THAT(with(R"({"task": "worker-0", "incarnation": 1, "state": "asked"})"),
               HasSubstr("\"slot\""));
+  EXPECT_THAT(refused(R"({"attempt": 1, "sequence": 1, "slots": [], "ended": [{"exit": 1}]})"),
+              HasSubstr("\"process\" is missing"));
 }
 
 }  // namespace

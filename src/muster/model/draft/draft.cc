@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/base/number_text.h"
+#include "muster/base/utf8.h"
 #include "muster/model/draft/draft_model.h"
 #include "muster/model/draft/yaml_text.h"
 
@@ -28,15 +29,24 @@ constexpr uint64_t kMaxIndicator = 50;
 constexpr int kEmbedding = 8;
 // About the number of steps that a training takes.
 constexpr double kSteps = 2000;
+// With more epochs a network learns the rows of a small table by heart. On made tables of 5,000
+// rows, a noisy and a clean one, 30 epochs with the draft's dropout gave a higher AUC on other rows
+// than 51 without it, for each kind of network.
+constexpr int64_t kMaxEpochsOfNetwork = 30;
+constexpr int64_t kMaxEpochs = 100;
+// So many columns are named in an error.
+constexpr size_t kToldColumns = 5;
 
 int ChooseBatchSize(uint64_t rows) {
   if (rows < 2000) return 32;
   return rows < 200'000 ? 128 : 512;
 }
 
-int64_t ChooseEpochs(uint64_t rows, int batch_size) {
+int64_t ChooseEpochs(uint64_t rows, int batch_size, const DraftType& type) {
   const double epochs = kSteps * batch_size / static_cast<double>(std::max<uint64_t>(rows, 1));
-  return std::clamp<int64_t>(std::llround(epochs), 2, 100);
+  const bool is_network = type.dnn || type.fm || type.towers;
+  return std::clamp<int64_t>(std::llround(epochs), 2,
+                             is_network ? kMaxEpochsOfNetwork : kMaxEpochs);
 }
 
 std::string TopWords(const ColumnProfile& column, size_t count) {
@@ -112,8 +122,20 @@ class DraftWriter {
       return absl::StrFormat("{type: int, date: true, default: %d%s}",
                              std::llround(profile.numbers.mean), missing);
     }
-    if (profile.is_list()) return StrCat("{type: string, list: true", missing, "}");
+    // -1 has no id; CSV stores text, in which no value is "".
+    const bool is_int = profile.stored == ValueType::kInt;
+    if (profile.is_list()) {
+      return StrCat("{type: ", is_int ? "int" : "string", ", list: true", missing, "}");
+    }
+    if (is_int) return StrCat("{type: int, default: -1", missing, "}");
     return missing.empty() ? "string" : StrCat("{type: string", missing, "}");
+  }
+
+  // Says how `predict` writes an ID beside each prediction.
+  static std::string KeyHint(const DraftColumn& column, const std::string& name) {
+    const bool is_int = column.profile->stored == ValueType::kInt;
+    return StrCat("  # To have it beside each prediction, write it here as ", name, ": ",
+                  is_int ? "int" : "string", ", and key: ", name, " below.\n");
   }
 
   std::string WriteInputs() const {
@@ -123,6 +145,7 @@ class DraftWriter {
       if (column.use == Use::kLeftOut) {
         text +=
             StrCat("  # ", CommentText(column.profile->name), " is left out: ", column.why, ".\n");
+        if (column.is_id) text += KeyHint(column, name);
         continue;
       }
       if (const std::string unread = DescribeUnread(*column.profile); !unread.empty()) {
@@ -132,17 +155,21 @@ class DraftWriter {
                      "\n");
     }
     for (const std::string& name : profile_.left_out) {
-      text += StrCat("  # ", CommentText(name), " is left out: it is there twice, or its values ",
-                     "are of two types or nested.\n");
+      text += StrCat("  # ", CommentText(name), " is left out: it ", WhyLeftOut(profile_), ".\n");
     }
     const DraftLabel& label = draft_.label;
     text += StrCat("  ", YamlText(label.profile->name), ": ");
-    const bool is_number = label.profile->is_number();
+    const bool is_number =
+        label.profile->stored != ValueType::kString || label.profile->is_number();
     const bool is_float =
         label.task == Task::kRegression || label.profile->stored == ValueType::kFloat;
-    const std::string_view type = !is_number ? "string" : (is_float ? "float" : "int");
-    const std::string missing = Missing(*label.profile);
-    text += missing.empty() ? std::string(type) : StrCat("{type: ", type, missing, "}");
+    // The words of a label are texts or ints.
+    const bool has_words = !label.words.empty();
+    const std::string_view type =
+        !is_number ? "string" : (is_float && !has_words ? "float" : "int");
+    const std::string more =
+        StrCat(is_float && has_words ? ", truncate: true" : "", Missing(*label.profile));
+    text += more.empty() ? std::string(type) : StrCat("{type: ", type, more, "}");
     return StrCat(text, "  # the label\n");
   }
 
@@ -162,6 +189,7 @@ class DraftWriter {
     if (label.task == Task::kBinary && !label.words.empty()) {
       text += StrCat("# The probability that is predicted is that of the second of these words.\n");
     }
+    if (!label.note.empty()) text += StrCat("# ", label.note, ".\n");
     if (label.words.empty()) {
       text += StrCat("label: ", name, "\n");
     } else {
@@ -255,6 +283,20 @@ class DraftWriter {
   std::set<std::string> taken_;
 };
 
+// Says why each column of a draft that uses none is left out, up to kToldColumns of them.
+std::string DescribeUnused(const Draft& draft) {
+  std::vector<std::string> told = draft.warnings;
+  for (const DraftColumn& column : draft.columns) {
+    told.push_back(
+        StrCat("column '", CommentText(column.profile->name), "' is left out: ", column.why));
+  }
+  const size_t more = told.size() - std::min(told.size(), kToldColumns);
+  told.resize(told.size() - more);
+  std::string text;
+  for (const std::string& each : told) text += StrCat("; ", each);
+  return more == 0 ? text : StrCat(text, "; and ", more, " more columns");
+}
+
 }  // namespace
 
 uint64_t Draft::used() const {
@@ -278,8 +320,10 @@ std::string DescribeColumn(const ColumnProfile& column) {
     }
   }
   if (column.is_number()) {
-    text += StrCat(", ", YamlNumber(column.numbers.min), " to ", YamlNumber(column.numbers.max),
-                   ", mean ", YamlNumber(column.numbers.mean));
+    constexpr int kDigits = 6;
+    const auto number = [&](double value) { return data::NumberText(column, value, kDigits); };
+    text += StrCat(", ", number(column.numbers.min), " to ", number(column.numbers.max), ", mean ",
+                   number(column.numbers.mean));
   }
   if (column.kind == Kind::kText || column.distinct == 2) {
     constexpr size_t kShown = 3;
@@ -299,19 +343,26 @@ absl::StatusOr<Draft> DraftModel(const data::Profile& profile, const DraftReques
       draft.warnings.push_back(StrCat("column '", column.name, "': ", unread, " (docs/init.md)"));
     }
   }
+  for (const std::string& name : profile.left_out) {
+    draft.warnings.push_back(StrCat("column '", name, "' is left out: it ", WhyLeftOut(profile)));
+  }
   if (draft.used() == 0) {
-    return absl::InvalidArgumentError(StrCat(request.data_name, ": no column besides the label '",
-                                             request.label, "' can be learned from",
-                                             draft.warnings.empty() ? "" : "; ",
-                                             absl::StrJoin(draft.warnings, "; ")));
+    return absl::InvalidArgumentError(StrCat("no column besides the label '", request.label,
+                                             "' can be learned from", DescribeUnused(draft)));
   }
   const bool deep = draft.label.task != Task::kRegression && profile.rows >= kMinRowsOfNetwork;
   const std::string usual = deep ? "wide_deep" : "linear";
   MUSTER_ASSIGN_OR_RETURN(draft.type, FindDraftType(request.model.empty() ? usual : request.model));
   MUSTER_RETURN_IF_ERROR(CheckDraftType(*draft.type, draft.label, draft.columns, request.item));
   draft.batch_size = ChooseBatchSize(profile.rows);
-  draft.epochs = ChooseEpochs(profile.rows, draft.batch_size);
+  draft.epochs = ChooseEpochs(profile.rows, draft.batch_size, *draft.type);
   draft.yaml = DraftWriter(profile, draft, request).Write();
+  if (!IsUtf8(draft.yaml)) {
+    return absl::InvalidArgumentError(
+        "the header, or the words of the label, are not UTF-8; give --encoding-errors latin1 if "
+        "they "
+        "are Latin-1 (as files of Excel may be), or convert the data: iconv -f CP1252 -t UTF-8");
+  }
   return draft;
 }
 

@@ -1,13 +1,16 @@
 #include "muster/model/draft/draft_column.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 
-#include "muster/base/nearest.h"
 #include "muster/base/number_text.h"
 #include "muster/base/utf8.h"
 #include "muster/data/profile/find_columns.h"
+#include "muster/formats/near_column.h"
 #include "muster/model/draft/yaml_text.h"
 
 namespace muster::model {
@@ -23,10 +26,19 @@ constexpr uint64_t kMaxVocabulary = 200;
 constexpr uint64_t kMaxWordClasses = 1000;
 // up to so many different whole numbers are classes, not amounts
 constexpr uint64_t kMaxNumberClasses = 20;
+// Fractions that come so often each may be classes.
+constexpr uint64_t kLeastRepeats = 5;
 // With fewer rows, that no value occurs twice says nothing.
 constexpr uint64_t kMinRowsOfIds = 20;
+constexpr size_t kShownBytes = 30;
 // A long tail means that the largest number is so many deviations above the mean.
 constexpr double kLongTail = 8;
+
+// Numbers that differ by a smaller share of their size are the same for a float, nearly. A model
+// file takes means and deviations between the other two.
+constexpr double kLeastRange = 1e-6;
+constexpr double kSmallest = 1e-29;
+constexpr double kLargest = 1e30;
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
@@ -82,6 +94,11 @@ DraftColumn MakeNumber(const ColumnProfile& column) {
     draft.shape = static_cast<int>(column.most_in_row);
   }
   const data::NumberSums& numbers = column.numbers;
+  const double largest = std::max(std::fabs(numbers.min), std::fabs(numbers.max));
+  if (numbers.max - numbers.min <= std::max(kLeastRange * largest, kSmallest)) {
+    return LeftOut(column, "all values are nearly the same");
+  }
+  if (largest > kLargest) return LeftOut(column, "its largest value is too large to be scaled");
   draft.log1p = draft.shape == 1 && column.logarithms.count > 0 && numbers.stddev() > 0 &&
                 numbers.max > numbers.mean + kLongTail * numbers.stddev();
   return draft;
@@ -96,7 +113,10 @@ DraftColumn MakeText(const ColumnProfile& column) {
     draft.buckets = RoundBuckets(column);
     return draft;
   }
-  for (const auto& word : column.words) draft.words.push_back(word.first);
+  for (const auto& word : column.words) {
+    // A -1 of a typed int has no id.
+    if (column.stored != ValueType::kInt || word.first != "-1") draft.words.push_back(word.first);
+  }
   return draft;
 }
 
@@ -120,25 +140,67 @@ absl::StatusOr<DraftLabel> MakeTextLabel(const ColumnProfile& column) {
                GroupDigits(column.distinct), " different values, which are too many classes; ",
                "give the column to predict"));
   }
+  if (column.never_twice && column.values >= kMinRowsOfIds) {
+    return absl::InvalidArgumentError(
+        StrCat("label '", column.name, "' is text, and all its ", GroupDigits(column.values),
+               " values are different: there is nothing to learn; give the column to predict"));
+  }
   DraftLabel label = {.profile = &column, .classes = column.distinct};
   label.task = column.distinct == 2 ? Task::kBinary : Task::kMultiClass;
   for (const auto& word : column.words) label.words.push_back(word.first);
   std::ranges::sort(label.words);
+  // The second class is the one whose probability is given. In the languages whose yes is "ja", no
+  // comes after it.
+  if (label.task == Task::kBinary && Lower(label.words[0]) == "ja") {
+    std::swap(label.words[0], label.words[1]);
+  }
   return label;
+}
+
+// Says that the few numbers of a label are learned as amounts, and how to learn them as classes.
+std::string NoteAmounts(const ColumnProfile& column) {
+  const std::string name = YamlText(column.name);
+  const std::string text = StrCat("its ", column.distinct,
+                                  " different numbers are learned as amounts; to learn them as "
+                                  "classes, ");
+  if (column.stored == ValueType::kFloat) {
+    return StrCat(text, "write them as the whole numbers from 0 in the data");
+  }
+  std::vector<std::string> words;
+  for (const auto& word : column.words) words.push_back(YamlText(word.first));
+  std::ranges::sort(words);
+  const std::string head =
+      words.size() == 2 ? "binary" : StrCat("{multi_class: ", words.size(), "}");
+  return StrCat(text, "make the input a string (", name,
+                ": string), and write label: {input: ", name, ", words: [",
+                absl::StrJoin(words, ", "), "]} and head: ", head);
+}
+
+std::string NoteClasses(const ColumnProfile& column, uint64_t classes) {
+  const std::string name = YamlText(column.name);
+  return StrCat("its ", classes, " different numbers are learned as classes; to learn them as ",
+                "amounts, make the input a float (", name, ": float), and write label: ", name,
+                " and head: regression");
 }
 
 DraftLabel MakeNumberLabel(const ColumnProfile& column) {
   DraftLabel label = {.profile = &column, .task = Task::kRegression};
-  if (column.kind != Kind::kInt || column.more_distinct) return label;
+  const bool are_few = !column.more_distinct && column.distinct <= kMaxNumberClasses &&
+                       column.distinct * kLeastRepeats <= column.values;
+  if (column.kind != Kind::kInt || column.more_distinct) {
+    if (are_few) label.note = NoteAmounts(column);
+    return label;
+  }
   const std::vector<int64_t> ints = SortedInts(column);
   if (ints.size() < 2 || ints.size() > kMaxNumberClasses) return label;
   label.task = ints.size() == 2 ? Task::kBinary : Task::kMultiClass;
   label.classes = ints.size();
-  if (ints.front() == 0 && ints.back() == static_cast<int64_t>(ints.size()) - 1) return label;
-  if (column.stored == ValueType::kFloat) {  // a float column cannot have words
-    return {.profile = &column, .task = Task::kRegression};
+  const bool count_from_0 =
+      ints.front() == 0 && ints.back() == static_cast<int64_t>(ints.size()) - 1;
+  if (!count_from_0) {
+    for (const int64_t value : ints) label.words.push_back(StrCat(value));
   }
-  for (const int64_t value : ints) label.words.push_back(StrCat(value));
+  if (!count_from_0 || ints.size() > 2) label.note = NoteClasses(column, label.classes);
   return label;
 }
 
@@ -156,19 +218,62 @@ std::string_view TaskName(Task task) {
   return "regression";
 }
 
+namespace {
+
+std::string DescribeOddWords(const ColumnProfile& column) {
+  constexpr size_t kShownWords = 3;
+  std::vector<std::string> shown, marks;
+  for (const auto& [word, times] : column.odd_words) {
+    if (shown.size() == kShownWords) break;
+    shown.push_back(StrCat("'", CommentText(word), "' (", GroupDigits(times), ")"));
+    marks.push_back(CommentText(word));
+  }
+  const bool more = column.odd_words.size() > shown.size();
+  return StrCat(GroupDigits(column.numbers_in_text), " of ", GroupDigits(column.values),
+                " values are numbers, but all are read as words because of ",
+                absl::StrJoin(shown, ", "), more ? " and others" : "",
+                "; if these stand for missing values, give --missing ", absl::StrJoin(marks, ","),
+                more ? ",..." : "");
+}
+
+}  // namespace
+
 std::string DescribeUnread(const ColumnProfile& column) {
   const std::string example = CommentText(column.unread_value);
   switch (column.unread) {
     case ColumnProfile::Unread::kCommaNumbers:
       return StrCat("numbers with a comma, such as ", example,
                     ", are read as words; write them with a point and no other sign, as 1234.5");
+    case ColumnProfile::Unread::kNumbersWithUnit:
+      return StrCat("numbers with a sign, such as ", example,
+                    ", are read as words; write the numbers alone, as 1234.5");
     case ColumnProfile::Unread::kMonthOrDay:
       return StrCat("dates such as ", example, ", of which month and day could be exchanged, are ",
                     "read as words; write them as 2026-11-24");
+    case ColumnProfile::Unread::kShortDates:
+      return StrCat("dates such as ", example,
+                    ", with a day, month or year of too few digits, are ",
+                    "read as words; write them as 24.11.2026 or 2026-11-24");
+    case ColumnProfile::Unread::kNumbersAndWords:
+      return DescribeOddWords(column);
     case ColumnProfile::Unread::kNothing:
       break;
   }
-  return "";
+  const auto bytes = std::ranges::find_if(
+      column.words, [](const ColumnProfile::Counted& word) { return !IsUtf8(word.first); });
+  if (bytes == column.words.end()) return "";
+  return StrCat("text that is not UTF-8, such as ",
+                absl::CHexEscape(ToAbsl(bytes->first.substr(0, kShownBytes))),
+                ", keeps its bytes; give --encoding-errors latin1 if it is Latin-1 (as files of ",
+                "Excel may be), or convert it: iconv -f CP1252 -t UTF-8");
+}
+
+std::string WhyLeftOut(const data::Profile& profile) {
+  if (profile.is_parquet)
+    return "is a struct, a map or a list of lists; write its fields as columns";
+  return profile.type == formats::FileFormat::kCsv ? "occurs twice in the header; rename one of "
+                                                     "the columns, or name all by --columns A,B,..."
+                                                   : "has values of two types, or nested ones";
 }
 
 DraftColumn MakeDraftColumn(const ColumnProfile& column) {
@@ -182,13 +287,17 @@ DraftColumn MakeDraftColumn(const ColumnProfile& column) {
     return LeftOut(column, StrCat("all its values are different, and ", DescribeUnread(column)));
   }
   if (IsId(column)) {
-    return LeftOut(
+    DraftColumn draft = LeftOut(
         column,
         StrCat("all its ",
                column.more_distinct ? "values" : StrCat(GroupDigits(column.values), " values"),
                " are different, as those of an ID are"));
+    draft.is_id = true;
+    return draft;
   }
-  if (column.is_number()) return MakeNumber(column);
+  // The same ID in several rows says something, but its size does not.
+  const bool is_code = column.kind == Kind::kInt && !column.is_list() && IsNamedAsId(column.name);
+  if (column.is_number() && !is_code) return MakeNumber(column);
   if (column.kind == Kind::kDate && !column.is_list() && column.stored == ValueType::kString) {
     return {.profile = &column, .use = Use::kDate};
   }
@@ -198,10 +307,19 @@ DraftColumn MakeDraftColumn(const ColumnProfile& column) {
 absl::StatusOr<DraftLabel> MakeDraftLabel(const data::Profile& profile, const std::string& name) {
   const ColumnProfile* const column = profile.Find(name);
   if (column == nullptr) {
+    if (std::ranges::find(profile.left_out, name) != profile.left_out.end()) {
+      return absl::InvalidArgumentError(StrCat("label '", name, "' ", WhyLeftOut(profile)));
+    }
     const std::string what = StrCat("label '", name, "' is no column of the data");
+    if (profile.columns.size() == 1 && profile.names().front().find(' ') != std::string::npos) {
+      return absl::NotFoundError(StrCat(
+          what, ", whose only column is '", CommentText(profile.names().front()),
+          "'; if single spaces are between the cells, give --delimiter ' '; turn longer ones into ",
+          "single ones first: tr -s ' ' < old.txt > new.txt"));
+    }
     const std::vector<std::string>& names = profile.format.columns;
     if (names.empty() || names.front() != data::kFirstColumnName) {
-      return absl::NotFoundError(StrCat(what, DidYouMean(name, profile.names())));
+      return absl::NotFoundError(StrCat(what, formats::DidYouMeanColumn(name, profile.names())));
     }
     return absl::NotFoundError(
         StrCat(what, ", which has no header: its columns are named ", names.front(), " to ",

@@ -15,6 +15,7 @@ struct DraftColumn {
   const data::ColumnProfile* profile = nullptr;
   Use use = Use::kLeftOut;
   std::string why = {};                 // why the column is left out
+  bool is_id = false;                   // kLeftOut: its values only name the rows
   bool log1p = false;                   // kNumber: its logarithm is a column too
   int shape = 1;                        // kNumber: values per row
   std::vector<std::string> words = {};  // kVocabulary, most frequent first
@@ -25,10 +26,12 @@ struct DraftColumn {
 
 DraftColumn MakeDraftColumn(const data::ColumnProfile& profile);
 
-// What a column of text holds that is read neither as numbers nor as dates, and what to write
-// instead;
-// "" for other columns.
+// What a column of text holds that is read neither as numbers nor as dates, or is not UTF-8, and
+// what to write instead; "" for other columns.
 std::string DescribeUnread(const data::ColumnProfile& column);
+
+// Why the columns of Profile::left_out are: "occurs twice in the header; ...".
+std::string WhyLeftOut(const data::Profile& profile);
 
 struct DraftLabel {
   enum class Task { kBinary, kMultiClass, kRegression };
@@ -38,6 +41,9 @@ struct DraftLabel {
   // amounts to be predicted.
   std::vector<std::string> words = {};
   uint64_t classes = 0;
+  // What was decided about numbers that could as well be the other, classes or amounts, and what to
+  // write instead; else "".
+  std::string note = {};
 };
 
 // Returns "binary", "multi_class" or "regression".

@@ -12,6 +12,7 @@ namespace muster::model {
 namespace {
 
 constexpr int kTowerDimension = 16;
+constexpr double kDraftDropout = 0.2;
 constexpr char kAdagrad[] = "    optimizer: {adagrad: {learning_rate: 0.05}}\n";
 
 std::string Columns(const std::vector<std::string>& names) {
@@ -57,7 +58,11 @@ std::string WriteDraftModel(const Draft& draft, const DraftParts& parts) {
   if (type.linear) text += WriteLinear(draft, parts.linear);
   if (type.fm) text += StrCat("  fm:\n", Columns(parts.dense), kAdagrad);
   if (type.cross) text += "  cross: {layers: 2}\n";
-  if (type.dnn) text += WriteDeep("dnn", parts.dense);
+  if (type.dnn) {
+    text += WriteDeep("dnn", parts.dense);
+    text += StrCat("    # It keeps the network from learning the rows by heart.\n    dropout: ",
+                   YamlNumber(kDraftDropout), "\n");
+  }
   if (!type.towers) return text;
   return StrCat(text, WriteDeep("query", parts.query), WriteDeep("item", parts.item),
                 "  # Of the vectors, whose inner product is the score of a pair.\n",

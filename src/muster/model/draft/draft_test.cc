@@ -93,6 +93,75 @@ TEST_F(DraftTest, TaskOfTheLabel) {
   EXPECT_EQ(spec_.head.kind, "regression");
 }
 
+TEST_F(DraftTest, WhatIsDecidedAboutNumbersOfALabelIsTold) {
+  EXPECT_EQ(WithLabels({"0", "1"}).label.note, "");
+  EXPECT_EQ(WithLabels(Numbered("", 25, 1)).label.note, "");
+  const Draft draft = WithLabels({"0.5", "1.5"});
+  EXPECT_EQ(draft.label.task, Task::kRegression);
+  EXPECT_EQ(draft.label.note,
+            "its 2 different numbers are learned as amounts; to learn them as classes, make the "
+            "input a string (\"y\": string), and write label: {input: \"y\", words: [\"0.5\", "
+            "\"1.5\"]} and head: binary");
+  EXPECT_THAT(draft.yaml, HasSubstr(StrCat("# ", draft.label.note)));
+  EXPECT_EQ(WithLabels({"1", "2"}).label.note,
+            "its 2 different numbers are learned as classes; to learn them as amounts, make the "
+            "input a float (\"y\": float), and write label: \"y\" and head: regression");
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += StrCat("{\"x\": ", i % 7, ", \"y\": ", 1 + i % 2, ".0}\n");
+  EXPECT_EQ(Make(text, "y", "data.jsonl").label.task, Task::kBinary);
+  EXPECT_THAT(spec_.features.label.words, ElementsAre("1", "2"));
+  EXPECT_TRUE(spec_.features.schema.fields[1].truncate) << "floats are stored";
+}
+
+TEST_F(DraftTest, NumbersThatAreNearlyTheSameAreLeftOut) {
+  for (const std::vector<std::string>& values :
+       {std::vector<std::string>{"0.1", "0.10000000000000002"},
+        {"1e-30", "3e-30"},
+        {"1000000", "1000000.01"},
+        {"0", "1e31"}}) {
+    const DraftColumn column = Column(values);
+    EXPECT_EQ(column.use, Use::kLeftOut) << values[1];
+    EXPECT_NE(column.why, "");
+  }
+  EXPECT_EQ(Column({"2013", "2014"}).use, Use::kNumber);
+  EXPECT_EQ(Column({"0", "1e-20"}).use, Use::kNumber);
+}
+
+TEST_F(DraftTest, TextThatIsNotUtf8IsTold) {
+  EXPECT_THAT(std::string(Try("caf\xe9,y\n1,0\n2,1\n", "y").status().message()),
+              HasSubstr("give --encoding-errors latin1"));
+  const Draft draft = Make("x,y\na,0\n\xe9,1\na,1\n\xe9,1\n", "y");
+  EXPECT_THAT(draft.warnings, ElementsAre(HasSubstr("text that is not UTF-8, such as \\xe9, ")));
+}
+
+TEST_F(DraftTest, AColumnThatIsThereTwiceIsTold) {
+  const std::string rows = "1,2,3,0\n2,2,4,1\n";
+  EXPECT_THAT(Make("x,x,z,y\n" + rows, "y").warnings,
+              ElementsAre(HasSubstr("column 'x' is left out: it occurs twice in the header")));
+  EXPECT_THAT(std::string(Try("x,y,z,y\n" + rows, "y").status().message()),
+              HasSubstr("label 'y' occurs twice in the header"));
+  EXPECT_THAT(std::string(Try("x,x,x,y\n" + rows, "y").status().message()),
+              testing::AllOf(testing::StartsWith("no column besides the label 'y'"),
+                             HasSubstr("column 'x' is left out")));
+}
+
+TEST_F(DraftTest, WhyNoColumnCanBeLearnedFromIsTold) {
+  EXPECT_EQ(Try("x,z,y\n1,a,0\n1,a,1\n", "y").status().message(),
+            "no column besides the label 'y' can be learned from; column 'x' is left out: all "
+            "values are the same; column 'z' is left out: all values are the same");
+  EXPECT_THAT(
+      std::string(
+          Try("a,b,c,d,e,f,g,y\n1,1,1,1,1,1,1,0\n1,1,1,1,1,1,1,1\n", "y").status().message()),
+      testing::AllOf(HasSubstr("column 'e'"), Not(HasSubstr("column 'f'")),
+                     testing::EndsWith("; and 2 more columns")));
+}
+
+TEST_F(DraftTest, ANameThatNeedsAFlagIsTold) {
+  EXPECT_THAT(
+      std::string(Try("Alter,Gek\xfcndigt\n1,0\n2,1\n", "Gek\xc3\xbcndigt").status().message()),
+      testing::AllOf(HasSubstr("give --encoding-errors latin1"), Not(HasSubstr("\xfc"))));
+}
+
 TEST_F(DraftTest, LabelsThatCannotBeLearnedAreRefused) {
   const absl::Status misspelt = Try("id,Survived\n1,0\n2,1\n", "Survivd").status();
   EXPECT_EQ(misspelt.code(), absl::StatusCode::kNotFound);
@@ -111,6 +180,12 @@ TEST_F(DraftTest, LabelsThatCannotBeLearnedAreRefused) {
   EXPECT_THAT(std::string(Try(many, "y").status().message()), HasSubstr("too many classes"));
   EXPECT_THAT(std::string(Try("x,y\n1,0\n1,1\n", "y").status().message()),
               HasSubstr("no column besides the label"));
+}
+
+TEST_F(DraftTest, CellsBetweenSpacesAreSuspected) {
+  EXPECT_THAT(std::string(Try("age pay y\n1 2 0\n2 3 1\n", "y").status().message()),
+              HasSubstr("whose only column is 'age pay y'; if single spaces are between the cells, "
+                        "give --delimiter ' '"));
 }
 
 TEST_F(DraftTest, NumbersAreScaled) {
@@ -161,6 +236,22 @@ TEST_F(DraftTest, WordsAreAVocabularyOrHashed) {
   EXPECT_EQ(spec_.features.Find("x")->kind, ColumnKind::kHash);
 }
 
+TEST_F(DraftTest, IdsThatComeAgainAreWords) {
+  EXPECT_EQ(Column({"1000000000000000007", "1000000000000000014"}).use, Use::kVocabulary);
+  EXPECT_THAT(spec_.features.Find("x")->words,
+              ElementsAre("1000000000000000007", "1000000000000000014"));
+  EXPECT_EQ(Column({"4", "7", "9"}, true, "user_id").use, Use::kVocabulary);
+  EXPECT_EQ(Column({"4", "7", "9"}, true, "amount").use, Use::kNumber);
+  std::string text;
+  for (int i = 0; i < 900; ++i) {
+    text += StrCat("{\"user\": ", 1000000000000000000 + i % 300, ", \"y\": ", i % 2, "}\n");
+  }
+  EXPECT_EQ(Make(text, "y", "data.jsonl").columns[0].use, Use::kHash);
+  const formats::Field& user = spec_.features.schema.fields[0];
+  EXPECT_EQ(user.type, formats::ValueType::kInt) << "JSON lines have ints that are not text";
+  EXPECT_EQ(std::get<int64_t>(user.default_value), -1);
+}
+
 TEST_F(DraftTest, IdsAreLeftOut) {
   EXPECT_EQ(Column(Numbered("w", 60, 7), false).use, Use::kLeftOut);
   EXPECT_EQ(Column(Numbered("", 60, 1), false).use, Use::kLeftOut)
@@ -176,6 +267,14 @@ TEST_F(DraftTest, IdsAreLeftOut) {
   EXPECT_THAT(column.why, HasSubstr("are the same"));
   const Draft draft = Make("x,id,y\n1,,0\n2,,1\n", "y");
   EXPECT_THAT(draft.yaml, HasSubstr("  # id is left out: no row has a value."));
+}
+
+TEST_F(DraftTest, AnIdIsOfferedAsTheKeyOfPredictions) {
+  std::string text = "user id,x,y\n";
+  for (int row = 0; row < 40; ++row) text += StrCat("u", row, ",", row % 7, ",", row % 2, "\n");
+  const Draft draft = Make(text, "y");
+  EXPECT_THAT(draft.yaml, HasSubstr("  # To have it beside each prediction, write it here as "
+                                    "\"user id\": string, and key: \"user id\" below.\n"));
 }
 
 TEST_F(DraftTest, DataWithoutAHeader) {
@@ -199,6 +298,10 @@ TEST_F(DraftTest, ManyRowsGetANetwork) {
   for (int i = 0; i < 1200; ++i) text += StrCat(i % 17, ",w", i % 300, ",", i % 2, "\n");
   EXPECT_EQ(Make(text, "y").type->name, "wide_deep");
   EXPECT_EQ(spec_.features.Find("word_embedding")->kind, ColumnKind::kEmbedding);
+  EXPECT_EQ(spec_.train.epochs, 30) << "more are for linear models";
+  EXPECT_EQ(spec_.dnn->dropout, 0.2);
+  request_.model = "linear";
+  EXPECT_EQ(Make(text, "y").epochs, 53);
 }
 
 // Rows of numbers and words with a label of two values.
@@ -257,6 +360,48 @@ TEST_F(DraftTest, AModelThatDoesNotFitTheDataIsRefused) {
   EXPECT_THAT(refused("two_tower", "a,b,y\nq,2,no\nr,1,yes\n", {"a"}),
               HasSubstr("a number of 0 or more"));
   EXPECT_THAT(refused("dnn", ClickRows(), {"item"}), HasSubstr("--item is for --model two_tower"));
+}
+
+TEST_F(DraftTest, WordsAmongNumbersAreTold) {
+  std::string text = "age,x,y\n";
+  for (int i = 0; i < 60; ++i) {
+    const std::string age = i % 6 == 0    ? "k.A."
+                            : i % 20 == 1 ? "-"
+                            : i == 2      ? "alt"
+                                          : StrCat(20 + i);
+    text += StrCat(age, ",", i % 7, ",", i % 2, "\n");
+  }
+  const Draft draft = Make(text, "y");
+  EXPECT_THAT(draft.warnings,
+              ElementsAre("column 'age': 46 of 60 values are numbers, but all are read as words "
+                          "because of 'k.A.' (10), '-' (3), 'alt' (1); if these stand for missing "
+                          "values, give --missing k.A.,-,alt (docs/init.md)"));
+}
+
+TEST_F(DraftTest, DatesWithPointsThatAreTooShortAreTold) {
+  std::string text = "day,x,y\n";
+  for (int i = 0; i < 60; ++i) text += StrCat(1 + i % 9, ".3.2026,", i % 7, ",", i % 2, "\n");
+  EXPECT_THAT(
+      Make(text, "y").warnings,
+      ElementsAre(HasSubstr("dates such as 1.3.2026, with a day, month or year of too few")));
+}
+
+TEST_F(DraftTest, YesIsTheSecondClass) {
+  const auto second = [this](const std::string& yes, const std::string& no) {
+    std::string text = "x,y\n";
+    for (int i = 0; i < 30; ++i) text += StrCat(i % 7, ",", i % 3 == 0 ? yes : no, "\n");
+    return Make(text, "y").label.words.at(1);
+  };
+  EXPECT_EQ(second("ja", "nein"), "ja");
+  EXPECT_EQ(second("Ja", "Nee"), "Ja");
+  EXPECT_EQ(second("yes", "no"), "yes");
+}
+
+TEST_F(DraftTest, ATextThatOnlyNamesTheRowsIsNoLabel) {
+  std::string text = "x,y\n";
+  for (int i = 0; i < 30; ++i) text += StrCat(i % 7, ",name", i, "\n");
+  EXPECT_THAT(std::string(Try(text, "y").status().message()),
+              HasSubstr("label 'y' is text, and all its 30 values are different"));
 }
 
 TEST_F(DraftTest, NumbersAndDatesInUnreadFormsAreTold) {

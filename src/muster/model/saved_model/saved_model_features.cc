@@ -94,9 +94,16 @@ GraphIds SavedModelFeatures::MakeIds(const ColumnSpec& column) {
   return ids;
 }
 
-std::string SavedModelFeatures::AsFloat(const ColumnSpec& column, const GraphInput& input) {
+std::string SavedModelFeatures::AsFloat(const ColumnSpec& column, const GraphInput& input,
+                                        int64_t subtracted) {
   if (input.field->type == ValueType::kFloat) return input.tensor;
-  return graph_.Node(GetName(column, "to_float"), "Cast", {input.tensor},
+  std::string whole = input.tensor;
+  if (subtracted != 0) {
+    whole = graph_.Node(GetName(column, "whole"), "Sub",
+                        {whole, graph_.Int64(GetName(column, "whole/y"), subtracted)},
+                        {TypeAttr("T", DataType::kInt64)});
+  }
+  return graph_.Node(GetName(column, "to_float"), "Cast", {whole},
                      {TypeAttr("SrcT", DataType::kInt64), TypeAttr("DstT", DataType::kFloat)});
 }
 
@@ -280,7 +287,9 @@ std::string SavedModelFeatures::Floats(const std::string& name, std::string_view
 }
 
 std::string SavedModelFeatures::Scaled(const ColumnSpec& column, const GraphInput& input) {
-  std::string value = AsFloat(column, input);
+  const int64_t whole_mean =
+      input.field->type == ValueType::kInt ? features::GetWholeMean(column) : 0;
+  std::string value = AsFloat(column, input, whole_mean);
   const auto apply = [&](std::string_view op, float operand) {
     value = Floats(GetName(column, op), op,
                    {value, graph_.Float(GetName(column, StrCat(op, "/y")), operand)});
@@ -290,7 +299,8 @@ std::string SavedModelFeatures::Scaled(const ColumnSpec& column, const GraphInpu
     apply("Minimum", column.clip_high);
   }
   if (column.log1p) value = Log1p(column, value);
-  if (column.mean != 0) apply("Sub", static_cast<float>(column.mean));
+  const auto mean = static_cast<float>(column.mean - static_cast<double>(whole_mean));
+  if (mean != 0) apply("Sub", mean);
   if (column.stddev != 1) apply("RealDiv", static_cast<float>(column.stddev));
   return value;
 }

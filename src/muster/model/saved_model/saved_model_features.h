@@ -110,7 +110,9 @@ class SavedModelFeatures {
   std::string Scaled(const features::ColumnSpec& column, const GraphInput& input);
   std::string Indicator(const features::ColumnSpec& column);
   std::string Weights(const features::ColumnSpec& column);
-  std::string AsFloat(const features::ColumnSpec& column, const GraphInput& input);
+  // The input as floats, of whole numbers less `subtracted`.
+  std::string AsFloat(const features::ColumnSpec& column, const GraphInput& input,
+                      int64_t subtracted = 0);
 
   const features::FeatureSpec& spec_;
   const GraphInputs& inputs_;

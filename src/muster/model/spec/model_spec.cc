@@ -17,7 +17,6 @@ namespace {
 using features::ColumnSpec;
 using formats::YamlReader;
 
-constexpr uint64_t kMaxSpecBytes = uint64_t{1} << 20;
 constexpr const char* kSavedSpec = "model.yaml";
 constexpr const char* kSavedExport = "exported";
 
@@ -68,6 +67,14 @@ absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view
   return spec;
 }
 
+// Returns the folder of the exported Keras model whose model.json `path` is; "" if it is none.
+std::string FindExport(io::FileSystem& files, const std::string& path) {
+  if (io::Basename(path) != "model.json") return "";
+  const std::string folder = io::Dirname(path);
+  const bool is_export = files.Stat(io::JoinPath(folder, "weights.index")).ok();
+  return is_export ? folder : "";
+}
+
 absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string& path,
                                         std::span<const std::string> settings) {
   const auto info = files.Stat(path);
@@ -83,7 +90,12 @@ absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string
         "with muster.keras.export(keras.models.load_model(...), optimizer, loss, \"exported\"",
         "), then train the folder that this has made (docs/keras.md)"));
   }
-  const auto yaml = io::ReadFile(files, path, 2 * kMaxSpecBytes);
+  if (const std::string folder = FindExport(files, path); !folder.empty()) {
+    return absl::InvalidArgumentError(
+        StrCat(path, " is a part of an exported Keras model, and no model file: give the folder ",
+               folder));
+  }
+  const auto yaml = io::ReadFile(files, path, kMaxSpecBytes);
   auto spec = yaml.ok() ? ParseModelSpec(files, *yaml, path, settings) : yaml.status();
   if (!spec.ok() && LooksLikeData(files, path)) {
     return absl::InvalidArgumentError(DescribeDataAsModel(path));

@@ -122,10 +122,12 @@ struct ModelSpec {
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 
+inline constexpr uint64_t kMaxSpecBytes = uint64_t{8} << 20;
+
 // `name` is the file's name in messages ("titanic.yaml:12: columns.age: unknown key 'bondaries'
 // (did you mean 'boundaries'?)"). Vocabulary files are found relative to the folder of `name`.
 // `settings` change the file's values first, as YamlReader::Set does: "train.batch_size=64". Errors
-// are INVALID_ARGUMENT, also for input over 1 MiB, and those of reading a vocabulary file.
+// are INVALID_ARGUMENT, also for input over kMaxSpecBytes, and those of reading a vocabulary file.
 absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view yaml,
                                          const std::string& name,
                                          std::span<const std::string> settings = {});

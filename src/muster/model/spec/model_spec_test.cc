@@ -243,6 +243,8 @@ TEST_F(ModelSpecTest, ErrorsHaveLineKeyAndNearestWord) {
             "specs/m.yaml:6: columns.x: unknown key 'maen' (did you mean 'mean'?)");
   EXPECT_EQ(ErrorAfter("numeric: x", "numerik: x"),
             "specs/m.yaml:6: columns.x: unknown column kind 'numerik' (did you mean 'numeric'?)");
+  EXPECT_EQ(ErrorAfter("numeric: x", "vocab: x"),
+            "specs/m.yaml:6: columns.x: unknown column kind 'vocab' (did you mean 'vocabulary'?)");
   EXPECT_EQ(ErrorAfter("label:", "lable:"),
             "specs/m.yaml:4: unknown key 'lable' (did you mean 'label'?)");
   EXPECT_EQ(ErrorAfter("x: float", "x: flaot"),
@@ -293,8 +295,8 @@ TEST_F(ModelSpecTest, RefusesInvalidColumns) {
 }
 
 TEST_F(ModelSpecTest, RefusesHostileInput) {
-  EXPECT_THAT(std::string(Parse(std::string(2 << 20, 'a')).status().message()),
-              HasSubstr("at most 1048576"));
+  EXPECT_THAT(std::string(Parse(std::string(kMaxSpecBytes + 1, 'a')).status().message()),
+              HasSubstr(StrCat("at most ", kMaxSpecBytes)));
   for (const char* deep : {"[", "{a: ", "- "}) {
     std::string yaml;
     for (int i = 0; i < 5000; ++i) yaml += deep;

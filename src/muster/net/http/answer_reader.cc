@@ -70,6 +70,12 @@ size_t HttpAnswerReader::PutSome(std::string_view bytes) {
   return 0;
 }
 
+std::span<char> HttpAnswerReader::Room() const {
+  if (part_ != Part::kSized || !receiver_.room || !receiver_.body) return {};
+  const std::span<char> room = receiver_.room();
+  return room.first(static_cast<size_t>(std::min<uint64_t>(room.size(), left_)));
+}
+
 void HttpAnswerReader::PutEnd() {
   if (!fault_.ok() || done()) return;
   if (part_ == Part::kToEnd) {

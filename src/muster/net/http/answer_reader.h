@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,9 @@ class HttpAnswerReader {
 
   // Takes bytes from the front and returns how many: all of them, unless it is done or at fault.
   size_t Put(std::string_view bytes);
+  // The receiver's room for bytes of a body of announced length, and of that body only; else empty.
+  // Put() takes the bytes that were read to its beginning.
+  std::span<char> Room() const;
   // Call it when the server closed its side in order: this ends a body without an announced length.
   // For any other body it is the fault UNAVAILABLE.
   void PutEnd();

@@ -47,8 +47,20 @@ BearerToken BearerToken::FromMountedFile(std::string path) {
   return {Kind::kMountedFile, std::move(path)};
 }
 
+BearerToken BearerToken::FromFunction(ReadFunction read, std::string where) {
+  BearerToken token(Kind::kFunction, std::move(where));
+  token.read_ = std::move(read);
+  return token;
+}
+
 absl::StatusOr<std::string> BearerToken::Read() const {
   if (kind_ == Kind::kText) return text_;
+  if (kind_ == Kind::kFunction) {
+    MUSTER_ASSIGN_OR_RETURN(std::string read, read_());
+    const absl::Cleanup wipe = [&] { OPENSSL_cleanse(read.data(), read.size()); };
+    MUSTER_ASSIGN_OR_RETURN(const std::string_view token, CheckBearer(read, text_));
+    return std::string(token);
+  }
   // White space and a line's end besides the token.
   constexpr size_t kMaxFileBytes = kMaxBearerBytes + 1024;
   MUSTER_ASSIGN_OR_RETURN(std::string contents, kind_ == Kind::kFile

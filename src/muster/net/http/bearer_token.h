@@ -1,12 +1,13 @@
 // The token that a client presents to another system's server as `Authorization: Bearer` (RFC
-// 6750): a text, or a file whose contents may change, such as the ServiceAccount token that
-// Kubernetes renews in a running pod.
+// 6750): a text, a file whose contents may change, such as the ServiceAccount token that Kubernetes
+// renews in a running pod, or what a function returns, such as a program's output.
 //
 // No message contains a token or a part of one, and a BearerToken does not print. The token between
 // a job's own programs, which is also checked by a server, is the class Token.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,10 @@ class BearerToken {
   static BearerToken FromFile(std::string path);
   // A file that the platform mounted, by the rules of ReadMountedSecretFile().
   static BearerToken FromMountedFile(std::string path);
+  // `read` is called at each call, from any thread; it keeps what it need not ask for again.
+  // `where` is for messages.
+  using ReadFunction = std::function<absl::StatusOr<std::string>()>;
+  static BearerToken FromFunction(ReadFunction read, std::string where);
 
   BearerToken(const BearerToken&) = default;
   BearerToken& operator=(const BearerToken&) = default;
@@ -37,11 +42,12 @@ class BearerToken {
   absl::StatusOr<std::string> Read() const;
 
  private:
-  enum class Kind : uint8_t { kText, kFile, kMountedFile };
+  enum class Kind : uint8_t { kText, kFile, kMountedFile, kFunction };
   BearerToken(Kind kind, std::string text) : kind_(kind), text_(std::move(text)) {}
 
   Kind kind_;
-  std::string text_;  // the token, or the file's path
+  std::string text_;  // the token, the file's path, or where the function's token is from
+  ReadFunction read_ = nullptr;
 };
 
 }  // namespace muster::net

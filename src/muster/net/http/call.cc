@@ -11,25 +11,35 @@
 namespace muster::net {
 namespace {
 
-class TextBody : public BodySource {
+class BytesBody : public BodySource {
  public:
-  explicit TextBody(std::string text) : text_(std::move(text)) {}
+  explicit BytesBody(std::string_view bytes) : bytes_(bytes) {}
 
-  std::optional<uint64_t> size() const override { return text_.size(); }
+  std::optional<uint64_t> size() const override { return bytes_.size(); }
   bool Restart() override {
     at_ = 0;
     return true;
   }
   absl::StatusOr<size_t> Read(char* buffer, size_t size) override {
-    const size_t taken = std::min(size, text_.size() - at_);
-    std::memcpy(buffer, text_.data() + at_, taken);
+    const size_t taken = std::min(size, bytes_.size() - at_);
+    std::memcpy(buffer, bytes_.data() + at_, taken);
     at_ += taken;
     return taken;
   }
 
  private:
-  const std::string text_;
+  const std::string_view bytes_;
   size_t at_ = 0;
+};
+
+struct OwnedText {
+  const std::string text;
+};
+
+// The text is a base, so that it is there before the body that looks at it.
+class TextBody : private OwnedText, public BytesBody {
+ public:
+  explicit TextBody(std::string given) : OwnedText{std::move(given)}, BytesBody(text) {}
 };
 
 }  // namespace
@@ -39,6 +49,10 @@ const std::string* FindField(const HttpFields& fields, std::string_view name) {
     if (absl::EqualsIgnoreCase(field.name, ToAbsl(name))) return &field.value;
   }
   return nullptr;
+}
+
+std::unique_ptr<BodySource> MakeBytesBody(std::string_view bytes) {
+  return std::make_unique<BytesBody>(bytes);
 }
 
 std::unique_ptr<BodySource> MakeTextBody(std::string text) {

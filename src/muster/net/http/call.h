@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,9 @@ class BodySource {
 // A body that is in memory, of known size; it can be sent again.
 std::unique_ptr<BodySource> MakeTextBody(std::string text);
 
+// The same without a copy: the caller keeps the bytes until the call has ended.
+std::unique_ptr<BodySource> MakeBytesBody(std::string_view bytes);
+
 // Takes an answer's body piece by piece, in order, as the pieces arrive; the bytes are valid during
 // the call only. An error ends the call and is returned from it. The thread that sends the request
 // calls it; while it runs, nothing more is read from the server.
@@ -84,6 +88,10 @@ struct HttpReceiver {
   // Called once, before the body's first byte: decides by status and fields where the body goes.
   std::function<absl::Status(const HttpAnswerHead& head)> head = {};
   BodySink body = {};  // null: the body is read and dropped
+  // Where the next bytes of a body of announced length may be put as they are read, which saves a
+  // copy; `body` then gets them in that memory. It must stay valid until the call has ended or
+  // `body` was called. Null, or an empty room: the bytes come in a buffer of the client.
+  std::function<std::span<char>()> room = {};
   // RESOURCE_EXHAUSTED for more. An announced length is checked before anything of the answer is
   // handed on.
   uint64_t max_body_bytes = std::numeric_limits<uint64_t>::max();

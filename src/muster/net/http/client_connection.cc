@@ -14,6 +14,9 @@ namespace muster::net::internal {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{64} << 10;
+// Servers that send a large body in small pieces wake this end once for so many bytes.
+constexpr size_t kLeastRead = size_t{256} << 10;
+constexpr size_t kTlsChunkBytes = size_t{16} << 10;  // a record has no more
 
 bool IsTlsError(const HttpStream::Error& error) {
   return error.category() == boost::asio::error::get_ssl_category();
@@ -41,6 +44,8 @@ void HttpClientConnection::Close() {
   stream_->Close();
   loop_.RunHandlers();
   stream_ = nullptr;
+  least_read_ = 1;
+  chunk_ = std::string();
 }
 
 bool HttpClientConnection::IsUsable() {
@@ -51,6 +56,7 @@ bool HttpClientConnection::IsUsable() {
 absl::Status HttpClientConnection::Open(const HttpUrl& url, boost::asio::ssl::context* tls,
                                         SteadyTime deadline) {
   Close();
+  chunk_bytes_ = url.is_tls ? kTlsChunkBytes : kChunkBytes;
   MUSTER_ASSIGN_OR_RETURN(boost::asio::ip::tcp::socket socket, Dial(loop_, url, deadline));
   if (!url.is_tls) {
     stream_ = MakePlainStream(std::move(socket));
@@ -86,10 +92,11 @@ absl::Status HttpClientConnection::TlsFailure(const HttpStream::Error& error) {
 absl::Status HttpClientConnection::Exchange(HttpRequestWriter& request, HttpAnswerReader& reader,
                                             const CallDeadlines& deadlines) {
   absl::Cleanup closing = [this] { Close(); };
-  chunk_.resize(kChunkBytes);
+  chunk_.resize(chunk_bytes_);
   follows_more_ = false;
   MUSTER_RETURN_IF_ERROR(SendAndRead(request, reader, deadlines));
   if (reader.keep_alive() && !follows_more_ && sending_ == Sending::kDone) {
+    SetLeastRead(1);
     std::move(closing).Cancel();
   }
   return absl::OkStatus();
@@ -100,16 +107,29 @@ absl::Status HttpClientConnection::SendAndRead(HttpRequestWriter& request, HttpA
   write_ = {};
   sending_ = Sending::kInProgress;
   MUSTER_RETURN_IF_ERROR(SendNext(request));
-  stream_->ReadSome(chunk_.data(), chunk_.size(), Start(&read_));
+  StartRead(reader);
   for (;;) {
     MUSTER_RETURN_IF_ERROR(Wait(reader, deadlines));
     if (read_.done) {  // first, since it may say that the rest of the request is not wanted
       MUSTER_RETURN_IF_ERROR(ReceiveBytes(reader));
       if (reader.done()) return absl::OkStatus();
-      stream_->ReadSome(chunk_.data(), chunk_.size(), Start(&read_));
+      StartRead(reader);
     }
     if (write_.done && sending_ == Sending::kInProgress) MUSTER_RETURN_IF_ERROR(SendNext(request));
   }
+}
+
+void HttpClientConnection::StartRead(const HttpAnswerReader& reader) {
+  const std::span<char> room = reader.Room();
+  SetLeastRead(std::clamp<size_t>(room.size(), 1, kLeastRead));
+  into_ = room.empty() ? std::span<char>(chunk_) : room;
+  stream_->ReadSome(into_.data(), into_.size(), Start(&read_));
+}
+
+void HttpClientConnection::SetLeastRead(size_t size) {
+  if (size == least_read_) return;
+  least_read_ = size;
+  stream_->SetLeastRead(size);
 }
 
 // Waits until the read or the write in progress has ended.
@@ -117,7 +137,12 @@ absl::Status HttpClientConnection::Wait(const HttpAnswerReader& reader,
                                         const CallDeadlines& deadlines) {
   ended_one_ = false;
   const SteadyTime until = deadlines.Next();
-  const absl::Status waited = loop_.RunUntil(ended_one_, until);
+  absl::Status waited = loop_.RunUntil(ended_one_, until);
+  if (absl::IsDeadlineExceeded(waited) && least_read_ > 1) {
+    SetLeastRead(1);  // the read takes the fewer bytes that may be there
+    loop_.RunHandlers();
+    if (ended_one_) waited = absl::OkStatus();
+  }
   if (waited.ok()) return waited;
   const bool silent = absl::IsDeadlineExceeded(waited) && until < deadlines.total;
   const std::string why =
@@ -152,7 +177,7 @@ absl::Status HttpClientConnection::ReceiveBytes(HttpAnswerReader& reader) {
     return absl::UnavailableError(
         StrCat("the connection broke: ", read_.error.message(), "; ", reader.Progress()));
   } else {
-    follows_more_ = reader.Put(std::string_view(chunk_).substr(0, read_.bytes)) < read_.bytes;
+    follows_more_ = reader.Put({into_.data(), read_.bytes}) < read_.bytes;
   }
   return reader.fault();
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -66,6 +67,8 @@ class HttpClientConnection {
   absl::Status Shake(SteadyTime deadline);
   absl::Status SendAndRead(HttpRequestWriter& request, HttpAnswerReader& reader,
                            const CallDeadlines& deadlines);
+  void StartRead(const HttpAnswerReader& reader);
+  void SetLeastRead(size_t size);
   absl::Status Wait(const HttpAnswerReader& reader, const CallDeadlines& deadlines);
   absl::Status SendNext(HttpRequestWriter& request);
   absl::Status ReceiveBytes(HttpAnswerReader& reader);
@@ -77,7 +80,10 @@ class HttpClientConnection {
   bool ended_one_ = false;  // an operation, since Wait() began
   Sending sending_ = Sending::kDone;
   bool follows_more_ = false;  // bytes arrived after an answer
+  size_t chunk_bytes_ = 0;     // of the open connection
   std::string chunk_;
+  std::span<char> into_;   // chunk_, or the receiver's room
+  size_t least_read_ = 1;  // of stream_
 };
 
 }  // namespace muster::net::internal

@@ -55,15 +55,17 @@ PooledConnection* ClientPool::FindFree(const std::string& origin) {
   return other;
 }
 
-// Returns the connection that was used last. Connections that their server has closed are closed
-// here, too.
+// Returns the connection that was used last. One that its server has closed is closed here, too;
+// only the one that would be returned is looked at, which takes a call of the system.
 PooledConnection* ClientPool::FindOpen(const std::string& origin) {
-  PooledConnection* found = nullptr;
-  for (const auto& one : connections_) {
-    if (!IsIdle(*one) || one->origin != origin || !one->connection.IsUsable()) continue;
-    if (found == nullptr || one->idle_since > found->idle_since) found = one.get();
+  for (;;) {
+    PooledConnection* found = nullptr;
+    for (const auto& one : connections_) {
+      if (!IsIdle(*one) || one->origin != origin) continue;
+      if (found == nullptr || one->idle_since > found->idle_since) found = one.get();
+    }
+    if (found == nullptr || found->connection.IsUsable()) return found;
   }
-  return found;
 }
 
 PooledConnection* ClientPool::FindClosed() {
@@ -94,10 +96,13 @@ void ClientPool::GiveBack(PooledConnection* connection) {
   connection->in_use = false;
   connection->idle_since = now;
   CloseOld(now);
-  const auto idle = static_cast<size_t>(std::count_if(
-      connections_.begin(), connections_.end(), [](const auto& one) { return IsIdle(*one); }));
-  if (idle > options_.max_idle) LongestIdle()->connection.Close();
+  if (CountIdle() > options_.max_idle) LongestIdle()->connection.Close();
   freed_.notify_all();
+}
+
+size_t ClientPool::CountIdle() const {
+  return static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(),
+                                           [](const auto& one) { return IsIdle(*one); }));
 }
 
 void ClientPool::Wake() {
@@ -105,11 +110,9 @@ void ClientPool::Wake() {
   freed_.notify_all();
 }
 
-void ClientPool::CloseIdle() {
+void ClientPool::CloseIdle(size_t keep) {
   const std::lock_guard lock(mutex_);
-  for (const auto& one : connections_) {
-    if (!one->in_use) one->connection.Close();
-  }
+  while (CountIdle() > keep) LongestIdle()->connection.Close();
 }
 
 HttpPoolCounters ClientPool::counters() const {

@@ -60,7 +60,7 @@ class ClientPool {
 
   boost::asio::ssl::context* tls() const { return tls_.get(); }  // null without TLS
   void CountOpened() { ++opened_; }
-  void CloseIdle();
+  void CloseIdle(size_t keep);
   HttpPoolCounters counters() const;
 
  private:
@@ -68,6 +68,7 @@ class ClientPool {
   PooledConnection* FindOpen(const std::string& origin);
   PooledConnection* FindClosed();
   PooledConnection* LongestIdle();
+  size_t CountIdle() const;
   void CloseOld(SteadyTime now);
   void GiveBack(PooledConnection* connection);
 

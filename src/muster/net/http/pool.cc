@@ -25,7 +25,7 @@ absl::StatusOr<std::shared_ptr<HttpPool>> HttpPool::Create(HttpPoolOptions optio
       new HttpPool(std::make_unique<internal::ClientPool>(options, std::move(tls))));
 }
 
-void HttpPool::CloseIdle() { connections_->CloseIdle(); }
+void HttpPool::CloseIdle(size_t keep) { connections_->CloseIdle(keep); }
 
 HttpPoolCounters HttpPool::counters() const { return connections_->counters(); }
 

@@ -47,8 +47,8 @@ class HttpPool {
   HttpPool(const HttpPool&) = delete;
   HttpPool& operator=(const HttpPool&) = delete;
 
-  // Closes all connections that no call uses.
-  void CloseIdle();
+  // Closes the connections that no call uses, but for the `keep` that were used last.
+  void CloseIdle(size_t keep = 0);
   HttpPoolCounters counters() const;
   // For HttpExchange.
   internal::ClientPool& connections() { return *connections_; }

@@ -130,6 +130,23 @@ TEST(HttpPoolTest, ConnectionsThatWereIdleForTooLongAreClosed) {
   EXPECT_TRUE(WaitFor([&] { return server->counters().open_others == 0; }));
 }
 
+TEST(HttpPoolTest, SomeIdleConnectionsMayStay) {
+  const auto pool = MakePool({});
+  std::vector<std::unique_ptr<HttpServer>> servers;
+  for (int i = 0; i < 3; ++i) {
+    servers.push_back(StartServer({Seven()}));
+    const auto exchange = ExchangeWith(servers.back()->url(), {.pool = pool});
+    ASSERT_TRUE(FetchFrom(*exchange, GetCall("/x")).ok());
+  }
+  EXPECT_EQ(pool->counters().idle, 3u);
+  pool->CloseIdle(5);
+  EXPECT_EQ(pool->counters().idle, 3u);
+  pool->CloseIdle(1);
+  EXPECT_EQ(pool->counters().idle, 1u);
+  EXPECT_TRUE(WaitFor([&] { return servers[1]->counters().open_others == 0; }));
+  EXPECT_EQ(servers[2]->counters().open_others, 1u);  // the last one
+}
+
 TEST(HttpPoolTest, TheLongestIdleAreClosedForNewerOnes) {
   const auto pool = MakePool({.max_connections = 2, .max_idle = 1});
   const auto one = StartServer({Seven()});

@@ -90,6 +90,15 @@ std::string_view HttpRequestReader::Field(std::string_view name) const {
   return FromBoost(first->value());
 }
 
+HttpFields HttpRequestReader::fields() const {
+  HttpFields fields;
+  for (const auto& field : parser_->get()) {
+    fields.push_back(
+        {std::string(FromBoost(field.name_string())), std::string(FromBoost(field.value()))});
+  }
+  return fields;
+}
+
 bool HttpRequestReader::has_body() const { return parser_->content_length().value_or(0) > 0; }
 
 bool HttpRequestReader::keep_alive() const { return parser_->keep_alive(); }

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "muster/net/http/call.h"
 #include "muster/net/http/limits.h"
 
 namespace muster::net {
@@ -47,6 +48,8 @@ class HttpRequestReader {
   // A field's value; empty if it is absent. A field that occurs twice counts as absent, since other
   // programs may use either one.
   std::string_view Field(std::string_view name) const;
+  // All fields, in the order of the message.
+  HttpFields fields() const;
   bool has_body() const;
   bool keep_alive() const;
   // Whether the peer waits for "100 Continue" before it sends the body.

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/net/http/call.h"
 #include "muster/net/http/limits.h"
 #include "muster/net/http/message.h"
 #include "muster/net/tls/tls.h"
@@ -59,6 +60,14 @@ class HttpReply {
 // has another shape than the handler expected), else by 500.
 using HttpHandler = std::function<void(const HttpRequest& request, HttpReply reply)>;
 
+// A request as it was sent, for HttpServerOptions::forward.
+struct ForwardedRequest {
+  std::string method = {};
+  std::string target = {};  // with its query; it is a path that ParseTarget() accepts
+  HttpFields fields = {};
+  std::string body = {};
+};
+
 struct HttpRoute {
   std::string method = {};
   std::string path = {};  // "/v1/jobs/{job}", see router.h
@@ -76,6 +85,9 @@ struct HttpServerOptions {
   // Answers every GET without a body, from any sender and at any address, without token and TLS.
   // Only for OpenServer (open_server.h).
   bool open = false;
+  // Takes every request in place of the routes. Only for HttpForwarder (forwarder.h), on loopback
+  // and without a token: requests of pages that this server itself has sent are answered, too.
+  std::function<void(ForwardedRequest request, HttpReply reply)> forward = {};
   HttpLimits limits = {};
 };
 

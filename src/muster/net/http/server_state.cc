@@ -32,6 +32,17 @@ bool NamesLoopback(std::string_view host_field) {
   return address.ok() && address->is_loopback;
 }
 
+// Whether a web page made the request that this server did not send itself: one of another host,
+// another port or another site (Origin is sent with each POST).
+bool IsOfAnotherPage(const HttpRequestReader& reader) {
+  const std::string_view origin = reader.Field("Origin");
+  const std::string_view site = reader.Field("Sec-Fetch-Site");
+  const bool is_link = reader.method() == "GET" && reader.Field("Sec-Fetch-Mode") == "navigate" &&
+                       reader.Field("Sec-Fetch-Dest") == "document";
+  if (!site.empty() && site != "same-origin" && site != "none" && !is_link) return true;
+  return !origin.empty() && origin != StrCat("http://", reader.Field("Host"));
+}
+
 bool IsJson(std::string_view content_type) {
   constexpr absl::string_view kJson = "application/json";
   const std::string_view type = content_type.substr(0, content_type.find_first_of("; "));
@@ -196,7 +207,8 @@ RequestPlan ServerState::JudgeSender(const HttpRequestReader& reader) {
       if (plan.refusal) return plan;
     }
     plan.refusal = WrongToken();
-  } else if (!NamesLoopback(reader.Field("Host")) || !reader.Field("Origin").empty()) {
+  } else if (!NamesLoopback(reader.Field("Host")) ||
+             (options.forward ? IsOfAnotherPage(reader) : !reader.Field("Origin").empty())) {
     // Without a token, a web page in a browser of this machine is the stranger to keep out: it
     // reaches loopback, but under another name (DNS rebinding) or with an Origin.
     plan.refusal = ErrorResponse(absl::PermissionDeniedError(
@@ -216,6 +228,7 @@ RequestPlan ServerState::Judge(const HttpRequestReader& reader) {
     return plan;
   }
   plan.target = *std::move(target);
+  if (options.forward) return plan;
   RouteMatch match = router_.Find(reader.method(), plan.target.segments);
   if (match.route) {
     plan.route = *match.route;
@@ -241,6 +254,15 @@ std::weak_ptr<ReplyState> ServerState::Handle(HttpConnection* connection, Reques
   const auto state = std::make_shared<ReplyState>(gate, connection->weak_from_this(),
                                                   connection->request_number());
   const HttpReply reply(state);
+  if (options.forward) {
+    ++requests;
+    options.forward({.method = std::string(reader.method()),
+                     .target = std::string(reader.target()),
+                     .fields = reader.fields(),
+                     .body = reader.body()},
+                    reply);
+    return state;
+  }
   HttpRequest request = {.method = std::string(reader.method()),
                          .path = std::move(plan.target.path),
                          .parameters = std::move(plan.parameters),

@@ -48,6 +48,11 @@ class PlainStream : public StreamOver<tcp::socket> {
   void Handshake(std::function<void(const Error&)> done) override {
     asio::post(stream_.get_executor(), [done = std::move(done)] { done(Error()); });
   }
+  // The system bounds the size by its buffers, and grows the socket's buffer to hold it.
+  void SetLeastRead(size_t size) override {
+    Error ignored;
+    stream_.set_option(asio::socket_base::receive_low_watermark(static_cast<int>(size)), ignored);
+  }
   tcp::socket& socket() override { return stream_; }
 };
 

@@ -28,6 +28,8 @@ class HttpStream {
   virtual void Handshake(std::function<void(const Error& error)> done) = 0;
   // Yields at least one byte, or an error: asio::error::eof if the peer closed its side in order.
   virtual void ReadSome(char* buffer, size_t size, Done done) = 0;
+  // Until it is called again, a read may wait until so many bytes are there: fewer, larger reads.
+  virtual void SetLeastRead(size_t /*size*/) {}
   virtual void Write(std::string_view bytes, Done done) = 0;  // all bytes; they must stay valid
   virtual boost::asio::ip::tcp::socket& socket() = 0;
   // Why the peer's certificate is not trusted; empty if it is, or if none was required.

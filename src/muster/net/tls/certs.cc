@@ -49,16 +49,25 @@ absl::StatusOr<std::string> BioText(BIO* bio) {
   return std::string(data, static_cast<size_t>(size));
 }
 
-absl::StatusOr<Credentials> ToPem(X509* certificate, EVP_PKEY* key) {
-  const Owned<BIO> certificate_bio(BIO_new(BIO_s_mem()));
-  const Owned<BIO> key_bio(BIO_new(BIO_s_secmem()));
-  if (!certificate_bio || !key_bio || PEM_write_bio_X509(certificate_bio.get(), certificate) != 1 ||
-      PEM_write_bio_PrivateKey(key_bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1) {
+absl::StatusOr<std::string> KeyToPem(EVP_PKEY* key) {
+  const Owned<BIO> bio(BIO_new(BIO_s_secmem()));
+  if (!bio ||
+      PEM_write_bio_PrivateKey(bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1) {
     return OpensslError("PEM");
   }
+  return BioText(bio.get());
+}
+
+absl::StatusOr<std::string> ToPem(X509* certificate) {
+  const Owned<BIO> bio(BIO_new(BIO_s_mem()));
+  if (!bio || PEM_write_bio_X509(bio.get(), certificate) != 1) return OpensslError("PEM");
+  return BioText(bio.get());
+}
+
+absl::StatusOr<Credentials> ToPem(X509* certificate, EVP_PKEY* key) {
   Credentials credentials;
-  MUSTER_ASSIGN_OR_RETURN(credentials.certificate, BioText(certificate_bio.get()));
-  MUSTER_ASSIGN_OR_RETURN(credentials.key, BioText(key_bio.get()));
+  MUSTER_ASSIGN_OR_RETURN(credentials.certificate, ToPem(certificate));
+  MUSTER_ASSIGN_OR_RETURN(credentials.key, KeyToPem(key));
   return credentials;
 }
 
@@ -172,12 +181,43 @@ absl::StatusOr<Authority> ParseAuthority(const Credentials& credentials) {
   return authority;
 }
 
+absl::StatusOr<Owned<X509>> Certify(EVP_PKEY* key, const Credentials& authority_pem,
+                                    const CertificateOptions& options) {
+  MUSTER_RETURN_IF_ERROR(CheckNameAndDays(options.name, options.days));
+  const bool is_server = options.use == CertificateUse::kServer;
+  MUSTER_ASSIGN_OR_RETURN(const std::string names, AlternativeNames(options.hosts));
+  if (is_server && names.empty()) {
+    return absl::InvalidArgumentError(
+        "make a server's certificate: give the names or addresses by which clients reach it");
+  }
+  MUSTER_ASSIGN_OR_RETURN(const Authority authority, ParseAuthority(authority_pem));
+  MUSTER_ASSIGN_OR_RETURN(Owned<X509> made, NewCertificate(options.name, options.days, key));
+  X509* certificate = made.get();
+  X509* issuer = authority.certificate.get();
+  MUSTER_RETURN_IF_ERROR(
+      AddExtension(certificate, issuer, NID_basic_constraints, "critical,CA:FALSE"));
+  MUSTER_RETURN_IF_ERROR(
+      AddExtension(certificate, issuer, NID_key_usage, "critical,digitalSignature"));
+  MUSTER_RETURN_IF_ERROR(AddExtension(certificate, issuer, NID_ext_key_usage,
+                                      is_server ? "serverAuth" : "clientAuth"));
+  if (!names.empty()) {
+    MUSTER_RETURN_IF_ERROR(AddExtension(certificate, issuer, NID_subject_alt_name, names));
+  }
+  MUSTER_RETURN_IF_ERROR(Sign(certificate, issuer, authority.key.get()));
+  return made;
+}
+
+absl::StatusOr<Owned<EVP_PKEY>> MakeKey() {
+  Owned<EVP_PKEY> key(EVP_EC_gen("P-256"));
+  if (!key) return OpensslError("a key");
+  return key;
+}
+
 }  // namespace
 
 absl::StatusOr<Credentials> MakeAuthority(const std::string& name, int days) {
   MUSTER_RETURN_IF_ERROR(CheckNameAndDays(name, days));
-  const Owned<EVP_PKEY> key(EVP_EC_gen("P-256"));
-  if (!key) return OpensslError("a key");
+  MUSTER_ASSIGN_OR_RETURN(const Owned<EVP_PKEY> key, MakeKey());
   MUSTER_ASSIGN_OR_RETURN(const Owned<X509> made, NewCertificate(name, days, key.get()));
   X509* certificate = made.get();
   // A certificate of the job's own name must not look as if it were self-signed.
@@ -194,31 +234,32 @@ absl::StatusOr<Credentials> MakeAuthority(const std::string& name, int days) {
 
 absl::StatusOr<Credentials> MakeCertificate(const Credentials& authority_pem,
                                             const CertificateOptions& options) {
-  MUSTER_RETURN_IF_ERROR(CheckNameAndDays(options.name, options.days));
-  const bool is_server = options.use == CertificateUse::kServer;
-  MUSTER_ASSIGN_OR_RETURN(const std::string names, AlternativeNames(options.hosts));
-  if (is_server && names.empty()) {
-    return absl::InvalidArgumentError(
-        "make a server's certificate: give the names or addresses by which clients reach it");
+  MUSTER_ASSIGN_OR_RETURN(const Owned<EVP_PKEY> key, MakeKey());
+  MUSTER_ASSIGN_OR_RETURN(const Owned<X509> made, Certify(key.get(), authority_pem, options));
+  return ToPem(made.get(), key.get());
+}
+
+absl::StatusOr<KeyPair> MakeKeyPair() {
+  MUSTER_ASSIGN_OR_RETURN(const Owned<EVP_PKEY> key, MakeKey());
+  const Owned<BIO> bio(BIO_new(BIO_s_mem()));
+  if (!bio || PEM_write_bio_PUBKEY(bio.get(), key.get()) != 1) return OpensslError("PEM");
+  KeyPair pair;
+  MUSTER_ASSIGN_OR_RETURN(pair.public_key, BioText(bio.get()));
+  MUSTER_ASSIGN_OR_RETURN(pair.key, KeyToPem(key.get()));
+  return pair;
+}
+
+absl::StatusOr<std::string> MakeCertificateFor(const std::string& public_key,
+                                               const Credentials& authority,
+                                               const CertificateOptions& options) {
+  const Owned<BIO> bio(BIO_new_mem_buf(public_key.data(), static_cast<int>(public_key.size())));
+  const Owned<EVP_PKEY> key(PEM_read_bio_PUBKEY(bio.get(), nullptr, NoPassword, nullptr));
+  if (!key || EVP_PKEY_is_a(key.get(), "EC") != 1) {
+    ERR_clear_error();
+    return absl::InvalidArgumentError("make a certificate: the public key is no PEM of an EC key");
   }
-  MUSTER_ASSIGN_OR_RETURN(const Authority authority, ParseAuthority(authority_pem));
-  const Owned<EVP_PKEY> key(EVP_EC_gen("P-256"));
-  if (!key) return OpensslError("a key");
-  MUSTER_ASSIGN_OR_RETURN(const Owned<X509> made,
-                          NewCertificate(options.name, options.days, key.get()));
-  X509* certificate = made.get();
-  X509* issuer = authority.certificate.get();
-  MUSTER_RETURN_IF_ERROR(
-      AddExtension(certificate, issuer, NID_basic_constraints, "critical,CA:FALSE"));
-  MUSTER_RETURN_IF_ERROR(
-      AddExtension(certificate, issuer, NID_key_usage, "critical,digitalSignature"));
-  MUSTER_RETURN_IF_ERROR(AddExtension(certificate, issuer, NID_ext_key_usage,
-                                      is_server ? "serverAuth" : "clientAuth"));
-  if (!names.empty()) {
-    MUSTER_RETURN_IF_ERROR(AddExtension(certificate, issuer, NID_subject_alt_name, names));
-  }
-  MUSTER_RETURN_IF_ERROR(Sign(certificate, issuer, authority.key.get()));
-  return ToPem(certificate, key.get());
+  MUSTER_ASSIGN_OR_RETURN(const Owned<X509> made, Certify(key.get(), authority, options));
+  return ToPem(made.get());
 }
 
 absl::Status WriteCredentials(const std::string& folder, const std::string& name,

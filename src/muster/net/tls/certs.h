@@ -37,6 +37,19 @@ absl::StatusOr<Credentials> MakeAuthority(const std::string& name, int days);
 absl::StatusOr<Credentials> MakeCertificate(const Credentials& authority,
                                             const CertificateOptions& options);
 
+// A new key whose certificate another process makes. PEM texts.
+struct KeyPair {
+  std::string key = {};
+  std::string public_key = {};
+};
+absl::StatusOr<KeyPair> MakeKeyPair();
+
+// Does what MakeCertificate does for a key that stays with its owner, and returns the certificate.
+// INVALID_ARGUMENT also for a public key that is no PEM text of an EC key.
+absl::StatusOr<std::string> MakeCertificateFor(const std::string& public_key,
+                                               const Credentials& authority,
+                                               const CertificateOptions& options);
+
 // Writes <name>.pem and <name>-key.pem into `folder`, mode 0600, each atomically, the key first, so
 // that an existing certificate always has its key.
 absl::Status WriteCredentials(const std::string& folder, const std::string& name,

@@ -134,5 +134,28 @@ TEST(CertsCheckTest, SaysWhyClientsWouldNotBelieveAServer) {
   EXPECT_FALSE(CheckKey({server->certificate, "no PEM"}).ok());
 }
 
+TEST(CertsTest, AKeyThatStaysWithItsOwnerIsCertified) {
+  const auto authority = MakeAuthority("job", 30);
+  const auto pair = MakeKeyPair();
+  ASSERT_TRUE(authority.ok() && pair.ok());
+  const auto certificate = MakeCertificateFor(pair->public_key, *authority,
+                                              {.name = "task", .hosts = {"worker-0.example"}});
+  ASSERT_TRUE(certificate.ok()) << certificate.status();
+  const Credentials made = {.certificate = *certificate, .key = pair->key};
+  EXPECT_TRUE(CheckKey(made).ok());
+  EXPECT_EQ(Verify(*authority, made, X509_PURPOSE_SSL_SERVER), X509_V_OK);
+}
+
+TEST(CertsTest, OnlyAPublicKeyIsCertified) {
+  const auto authority = MakeAuthority("job", 30);
+  const auto pair = MakeKeyPair();
+  ASSERT_TRUE(authority.ok() && pair.ok());
+  const CertificateOptions options = {.name = "task", .use = CertificateUse::kClient};
+  for (const std::string& text : {std::string(), std::string("key"), pair->key,
+                                  authority->certificate, pair->public_key.substr(0, 60)}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(MakeCertificateFor(text, *authority, options).status()));
+  }
+}
+
 }  // namespace
 }  // namespace muster::net

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct InputBatch {
   // One key per row if keys were requested: the model's key or, if the model has none, the record's
   // number in the data, counted from 0. Otherwise empty.
   std::vector<std::string> keys;
+  // Which records of a partition the rows are, if InputSpec::with_messages. Otherwise empty.
+  std::vector<data::MessageId> messages = {};
   // One number per row if InputSpec::group names a field: rows with equal values have equal
   // numbers.
   std::vector<uint64_t> groups = {};
@@ -33,6 +36,9 @@ struct InputBatch {
   int dropped = 0;
   // Records left out since the previous batch because they are bad.
   std::vector<data::BadRecord> bad = {};
+  // This is no batch: the data grows (data/growing_data.h), and has no further records yet. The
+  // other members have no meaning then.
+  bool is_none_yet = false;
   // Bad rows left out in the newest epoch, summed over the shards of the data.
   uint64_t bad_rows = 0;
 };
@@ -55,6 +61,8 @@ class BatchSource {
   // The number of bad records left out up to the last batch, or to the end: those of the newest
   // epoch (they are the same in each epoch), and records that could not be read.
   virtual uint64_t bad_records() const { return 0; }
+  // Of data that grows: about how many records come after the last batch; none: not known.
+  virtual std::optional<uint64_t> lag() { return std::nullopt; }
   // Whether InputBatch::position can be given as `start`; checkpoints then contain it.
   virtual bool has_positions() const { return false; }
   // Warnings about the data read so far; each warning is returned once.

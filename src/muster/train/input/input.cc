@@ -1,15 +1,17 @@
 #include "muster/train/input/input.h"
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 #include <set>
 #include <utility>
 
 #include "muster/data/batch_stream_reader.h"
 #include "muster/features/coverage.h"
-#include "muster/features/fingerprint.h"
 #include "muster/features/scale.h"
+#include "muster/train/input/growing_input.h"
+#include "muster/train/input/key_check.h"
+#include "muster/train/input/row_values.h"
+#include "muster/train/input/shared_feeds.h"
 #include "muster/train/input/usual_rates.h"
 
 namespace muster::train {
@@ -73,7 +75,7 @@ class Input::Producer {
     for (const Feed& feed : feeds_) feed.reader->Stop();
   }
 
-  absl::StatusOr<bool> Produce(Group* group) {
+  absl::StatusOr<bool> Produce(InputGroup* group) {
     group->count = 0;
     group->dropped_at_end = 0;
     group->warnings.clear();
@@ -88,6 +90,10 @@ class Input::Producer {
     // The last group has no batches: it only reports records left out after the last batch.
     if (coverage_) group->warnings = coverage_->ConsumeWarnings(/*ended=*/!more);
     if (scale_) AddScaleWarnings(/*ended=*/!more, &group->warnings);
+    if (!more && spec_.watch_words && !std::exchange(told_of_words_, true)) {
+      std::ranges::move(features::WarnOfUnknownWords(used_, transform_->CountWords()),
+                        std::back_inserter(group->warnings));
+    }
     if (group->count == 0) {
       group->dropped_at_end = ConsumeDropped();
       std::swap(group->bad_at_end, bad_);
@@ -115,13 +121,13 @@ class Input::Producer {
 
   Producer(const model::Model& model, const InputSpec& spec, model::RowTransform rows)
       : spec_(spec),
-        model_(model),
         head_(model.spec.head),
         used_(std::move(rows.used)),
         transform_(std::move(rows.transform)),
         key_(used_.key.empty() ? -1 : used_.schema.Find(used_.key)),
         group_(spec.group.empty() ? -1 : used_.schema.Find(spec.group)),
         columns_(used_.schema) {
+    if (spec.with_labels && !spec.class_weights.empty()) classes_ = model.spec;
     if (!spec.watch_data) return;
     coverage_.emplace(used_);
     if (!model.spec.exported) {
@@ -159,6 +165,7 @@ class Input::Producer {
       std::swap(batch->bad, bad_);
       batch->bad_rows = BadRows();
       FillKeys(*feed->reader, &batch->keys);
+      FillMessages(*feed->reader, &batch->messages);
       FillGroups(&batch->groups);
       return true;
     }
@@ -198,9 +205,7 @@ class Input::Producer {
       absl::Status status = transform_->Apply(columns_, spec_.with_labels, batch, &bad_row);
       if (status.ok() && spec_.with_labels) status = CheckLabels(*batch, &bad_row);
       if (status.ok()) {
-        if (spec_.with_labels && !spec_.class_weights.empty()) {
-          ApplyClassWeights(model_.spec, spec_.class_weights, batch);
-        }
+        if (classes_) ApplyClassWeights(*classes_, spec_.class_weights, batch);
         return true;
       }
       if (bad_row < 0) return status;
@@ -220,48 +225,23 @@ class Input::Producer {
   void FillKeys(const data::BatchReader& reader, std::vector<std::string>* keys) const {
     keys->clear();
     if (!spec_.with_keys) return;
-    if (key_ < 0) {
-      for (int row = 0; row < columns_.rows(); ++row) keys->push_back(StrCat(reader.Number(row)));
-      return;
-    }
-    const formats::Column& column = columns_.column(key_);
-    for (int row = 0; row < columns_.rows(); ++row) {
-      switch (used_.schema.fields[key_].type) {
-        case formats::ValueType::kInt:
-          keys->push_back(StrCat(column.ints[row]));
-          break;
-        case formats::ValueType::kFloat:
-          keys->push_back(StrCat(column.floats[row]));
-          break;
-        case formats::ValueType::kString:
-          keys->emplace_back(column.strings[row]);
-          break;
-      }
-    }
+    if (key_ >= 0) return PrintValues(columns_, used_.schema, key_, keys);
+    for (int row = 0; row < columns_.rows(); ++row) keys->push_back(StrCat(reader.Number(row)));
   }
 
-  // Two strings share a number with a probability of 1 / 2^64.
+  void FillMessages(const data::BatchReader& reader, std::vector<data::MessageId>* messages) const {
+    messages->clear();
+    if (!spec_.with_messages) return;
+    for (int row = 0; row < columns_.rows(); ++row) messages->push_back(reader.Message(row));
+  }
+
   void FillGroups(std::vector<uint64_t>* groups) const {
     groups->clear();
-    if (group_ < 0) return;
-    const formats::Column& column = columns_.column(group_);
-    for (size_t row = 0; std::cmp_less(row, columns_.rows()); ++row) {
-      switch (used_.schema.fields[static_cast<size_t>(group_)].type) {
-        case formats::ValueType::kInt:
-          groups->push_back(static_cast<uint64_t>(column.ints[row]));
-          break;
-        case formats::ValueType::kFloat:
-          groups->push_back(std::bit_cast<uint32_t>(column.floats[row]));
-          break;
-        case formats::ValueType::kString:
-          groups->push_back(features::Fingerprint64(column.strings[row]));
-          break;
-      }
-    }
+    if (group_ >= 0) NumberValues(columns_, used_.schema, group_, groups);
   }
 
   const InputSpec spec_;
-  const model::Model& model_;
+  std::optional<model::ModelSpec> classes_;  // whose classes have weights
   const engine::HeadSpec head_;
   const features::FeatureSpec used_;
   const std::unique_ptr<features::FeatureTransform> transform_;
@@ -270,6 +250,7 @@ class Input::Producer {
   std::optional<features::CoverageWatch> coverage_;
   std::optional<features::ScaleWatch> scale_;
   std::vector<std::string> slow_parts_;  // further advice for the warnings of scale_
+  bool told_of_words_ = false;
   formats::Columns columns_;
   std::vector<Feed> feeds_;
   std::vector<data::BadRecord> bad_;  // records that no batch has reported yet
@@ -294,6 +275,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Open(io::FileSystem& files, const 
     MUSTER_ASSIGN_OR_RETURN(source,
                             data::OpenSource(files, source_spec, spec.reader.max_bad_records));
     input->sources_.push_back(source);
+    input->CheckKey(files, model, spec);
   }
   const formats::Schema& schema = producer->schema();
   MUSTER_ASSIGN_OR_RETURN(
@@ -330,14 +312,22 @@ absl::StatusOr<std::unique_ptr<Input>> Input::OpenShards(io::FileSystem& files,
     input->first_step_ += start->epoch * input->GetBatches(source->records()) +
                           static_cast<int64_t>((start->emitted + batch - 1) / batch);
   }
+  input->CheckKey(files, model, spec);
   input->Start(std::move(producer));
   return input;
 }
 
+void Input::CheckKey(io::FileSystem& files, const model::Model& model, const InputSpec& spec) {
+  if (!spec.watch_data || model.spec.exported) return;
+  std::string warning =
+      MakeKeyWarning(files, SourceFor(model.spec, spec), *sources_.front(), model.spec.features);
+  if (!warning.empty()) warnings_.push_back(std::move(warning));
+}
+
 void Input::Start(std::unique_ptr<Producer> producer) {
   producer_ = std::move(producer);
-  prefetch_ = std::make_unique<data::Prefetch<Group>>(
-      [producer = producer_.get()](Group* group) { return producer->Produce(group); },
+  prefetch_ = std::make_unique<data::Prefetch<InputGroup>>(
+      [producer = producer_.get()](InputGroup* group) { return producer->Produce(group); },
       kGroupsAhead);
 }
 
@@ -347,11 +337,13 @@ uint64_t Input::records() const {
   return records;
 }
 
-uint64_t Input::bad_records() const {
-  uint64_t records = bad_rows_;
+uint64_t Input::unread_records() const {
+  uint64_t records = 0;
   for (const auto& source : sources_) records += source->bad_records();
   return records;
 }
+
+uint64_t Input::bad_records() const { return bad_rows_ + unread_records(); }
 
 int64_t Input::GetBatches(uint64_t records) const {
   const auto rows = static_cast<int64_t>(records);
@@ -365,12 +357,16 @@ int64_t Input::steps() const {
   return per_epoch * std::max<int64_t>(reader_spec_.epochs, 0);
 }
 
+absl::StatusOr<bool> Input::NextGroup(InputGroup* group) {
+  prefetch_->Recycle(std::move(*group));
+  *group = InputGroup();
+  return prefetch_->Next(group);
+}
+
 absl::StatusOr<const InputBatch*> Input::Next() {
   if (next_ == group_.count) {
-    prefetch_->Recycle(std::move(group_));
-    group_ = Group();
     next_ = 0;
-    MUSTER_ASSIGN_OR_RETURN(const bool more, prefetch_->Next(&group_));
+    MUSTER_ASSIGN_OR_RETURN(const bool more, NextGroup(&group_));
     if (!more) return nullptr;
     dropped_at_end_ += group_.dropped_at_end;
     std::move(group_.warnings.begin(), group_.warnings.end(), std::back_inserter(warnings_));
@@ -391,6 +387,8 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenInput(io::FileSystem& files,
                                                        const InputFn& input_fn,
                                                        const data::Position* start) {
   if (input_fn) return input_fn(files, model, start);
+  if (spec.growth != nullptr) return OpenGrowing(files, model, spec, start);
+  if (spec.feeds != nullptr && start == nullptr) return spec.feeds->Open(files, model, spec);
   return Input::Open(files, model, spec, start);
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/data/growing_data.h"
 #include "muster/data/prefetch.h"
 #include "muster/data/reader.h"
 #include "muster/data/source.h"
@@ -23,13 +24,23 @@
 
 namespace muster::train {
 
+class SharedFeeds;
+
 struct InputSpec {
   data::SourceSpec source;
   data::ReaderSpec reader;
   bool with_labels = true;
-  bool with_keys = false;           // InputBatch::keys
-  std::string group = {};           // InputBatch::groups
-  bool watch_data = false;          // ConsumeWarnings() reports columns without ids or scale
+  bool with_keys = false;      // InputBatch::keys
+  bool with_messages = false;  // InputBatch::messages, of data in partitions
+  std::string group = {};      // InputBatch::groups
+  bool watch_data = false;     // ConsumeWarnings() reports columns without ids or scale
+  bool watch_words =
+      false;  // ConsumeWarnings() reports columns with many unknown words, at the end
+  std::shared_ptr<SharedFeeds> feeds =
+      {};  // from which the data is read, if other trainings do too
+  // The data grows (train/input/growing_input.h): its segments are read in place of what
+  // source.patterns name.
+  std::shared_ptr<data::GrowingData> growth = {};
   ClassWeights class_weights = {};  // of rows with labels; a user's input_fn gives weights itself
 };
 
@@ -40,10 +51,22 @@ struct InputShard {
   std::optional<data::Position> start = {};
 };
 
+// Batches that are handed over together: each hand-over between threads costs microseconds. The
+// last one of an input may have no batch.
+struct InputGroup {
+  std::vector<InputBatch> batches;  // the first `count` of them
+  size_t count = 0;
+  std::vector<std::string> warnings;
+  // After the last batch:
+  int dropped_at_end = 0;
+  std::vector<data::BadRecord> bad_at_end;
+  uint64_t bad_rows = 0;
+};
+
 // One owner thread; reading has its own thread.
 class Input : public BatchSource {
  public:
-  // `model` must outlive the input. `start`: the position to continue from (see
+  // An exported `model` must outlive the input. `start`: the position to continue from (see
   // data::BatchReader::Create); null: the beginning.
   static absl::StatusOr<std::unique_ptr<Input>> Open(io::FileSystem& files,
                                                      const model::Model& model,
@@ -73,20 +96,17 @@ class Input : public BatchSource {
   // Records of one epoch; 0 for a stream, whose length is not known.
   uint64_t records() const;
 
+  // Next() by whole groups, in place of it: replaces *group by the next one, and uses its memory
+  // again. False at the end.
+  absl::StatusOr<bool> NextGroup(InputGroup* group);
+  // Records that could not be read, so far.
+  uint64_t unread_records() const;
+
  private:
   class Producer;
-  // Several small batches are handed over together: each hand-over between threads costs
-  // microseconds.
-  struct Group {
-    std::vector<InputBatch> batches;
-    size_t count = 0;
-    int dropped_at_end = 0;
-    std::vector<std::string> warnings;
-    std::vector<data::BadRecord> bad_at_end;
-    uint64_t bad_rows = 0;  // at the end
-  };
-
   explicit Input(const data::ReaderSpec& reader_spec);
+  // Adds a warning if predict could not read the model's key in this data.
+  void CheckKey(io::FileSystem& files, const model::Model& model, const InputSpec& spec);
   void Start(std::unique_ptr<Producer> producer);
   int64_t GetBatches(uint64_t records) const;  // of one epoch
 
@@ -98,12 +118,13 @@ class Input : public BatchSource {
   std::vector<data::BadRecord> bad_at_end_;
   uint64_t bad_rows_ = 0;  // InputBatch::bad_rows
   std::unique_ptr<Producer> producer_;
-  std::unique_ptr<data::Prefetch<Group>> prefetch_;  // uses producer_: ends before it
-  Group group_;
+  std::unique_ptr<data::Prefetch<InputGroup>> prefetch_;  // uses producer_: ends before it
+  InputGroup group_;
   size_t next_ = 0;
 };
 
-// Calls `input_fn` if it is set, else Input::Open.
+// Calls `input_fn` if it is set, else OpenGrowing if spec.growth is, else spec.feeds if they are
+// set and the data is read from its beginning, else Input::Open.
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenInput(io::FileSystem& files,
                                                        const model::Model& model,
                                                        const InputSpec& spec,

@@ -4,6 +4,8 @@
 //   Begin               once, before the weights exist; session.step is the checkpoint's
 //   AfterCreateSession  weights, slots and position are set; again after each recovery
 //   BeforeRun           before a batch is read
+//   WhileWaiting        about once a second while data that grows has no further records yet,
+//                       between BeforeRun and the batch; the session is as after the last step
 //   AfterRun            after the batch's step, which session.step already counts
 //   EndEpoch            after the last step of each epoch except the last epoch, before the first
 //   step
@@ -163,6 +165,7 @@ class Hook {
   virtual absl::Status Begin(Session&) { return absl::OkStatus(); }
   virtual absl::Status AfterCreateSession(Session&) { return absl::OkStatus(); }
   virtual absl::Status BeforeRun(Session&) { return absl::OkStatus(); }
+  virtual absl::Status WhileWaiting(Session&) { return absl::OkStatus(); }
   virtual absl::Status AfterRun(Session&, const StepValues&) { return absl::OkStatus(); }
   virtual absl::Status EndEpoch(Session&) { return absl::OkStatus(); }
   virtual absl::Status End(Session&) { return absl::OkStatus(); }

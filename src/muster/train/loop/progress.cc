@@ -18,6 +18,11 @@ namespace {
 constexpr int64_t kTerminalInterval = 100'000'000;
 constexpr int64_t kLogInterval = 5'000'000'000;
 
+// The total is an estimate where replicas take turns at the last records.
+int64_t GetTotal(const ProgressState& state) {
+  return state.total_steps > 0 ? std::max(state.total_steps, state.step) : 0;
+}
+
 }  // namespace
 
 ProgressStyle StyleFor(int fd) {
@@ -68,6 +73,11 @@ void Progress::Update(const ProgressState& state, bool last) {
   }
 }
 
+void Progress::Finish(ProgressState state) {
+  if (state.total_steps > 0) state.total_steps = state.step;
+  Update(state, /*last=*/true);
+}
+
 void Progress::Note(const std::string& text) {
   if (style_ != ProgressStyle::kNone) WriteNote(text, /*warning=*/false);
 }
@@ -88,9 +98,10 @@ void Progress::WriteNote(const std::string& text, bool warning) {
 std::string Progress::Line(const ProgressState& state) const {
   const double elapsed = std::max(seconds(), 1e-9);
   std::string line = absl::StrFormat("%s  step %d", state.verb, state.step);
-  if (state.total_steps > 0) line += absl::StrFormat("/%d", state.total_steps);
+  if (state.total_steps > 0) line += absl::StrFormat("/%d", GetTotal(state));
   if (state.epochs > 0) line += absl::StrFormat("  epoch %d/%d", state.epoch, state.epochs);
   line += StrCat("  ", FormatCount(static_cast<double>(state.examples) / elapsed), " examples/s");
+  if (state.lag) line += StrCat("  lag ", GroupDigits(*state.lag));
   if (!state.straggler.task.empty()) {
     line += StrCat("  ", state.straggler.task, " holds the others up",
                    absl::StrFormat(" (%.1fx)", state.straggler.times));
@@ -113,8 +124,9 @@ std::string Progress::Json(const ProgressState& state) const {
   std::string json = absl::StrFormat(
       R"({"event":"progress","verb":"%s","step":%d,"total_steps":%d,"epoch":%d,"examples":%d,)"
       R"("examples_per_second":%.1f,"seconds":%.3f)",
-      state.verb, state.step, state.total_steps, state.epoch, state.examples,
+      state.verb, state.step, GetTotal(state), state.epoch, state.examples,
       static_cast<double>(state.examples) / elapsed, elapsed);
+  if (state.lag) json += absl::StrFormat(R"(,"lag":%d)", *state.lag);
   if (state.has_loss) json += absl::StrFormat(R"(,"loss":%.6g)", state.loss);
   if (!state.metrics.empty()) {
     nlohmann::ordered_json metrics;

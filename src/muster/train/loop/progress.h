@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,9 @@ struct ProgressState {
   int64_t epoch = 0;        // 1-based
   int64_t epochs = 0;       // 0: unknown
   uint64_t examples = 0;    // since the start of this run
-  double loss = 0;          // mean since the last report
+  // Of data that grows: about how many of its records are not read yet.
+  std::optional<uint64_t> lag = {};
+  double loss = 0;  // mean since the last report
   bool has_loss = false;
   // The metrics of the epoch so far, by the names that the model gives them.
   std::vector<std::pair<std::string, double>> metrics = {};
@@ -44,6 +47,9 @@ class Progress {
 
   // Prints if a report is due, and always if `last`. Cheap enough for every step.
   void Update(const ProgressState& state, bool last = false);
+  // Prints the last state of work that is complete: the steps that were taken are all, since rows
+  // that were left out, which the total counts, are known at the end.
+  void Finish(ProgressState state);
   // Whether Update would print now: values that are expensive to compute can wait until then.
   bool due() const { return style_ != ProgressStyle::kNone && clock_.MonotonicNanos() >= next_; }
   // Prints a separate line at once; in kJson an object with the event "note" and this text. Dropped

@@ -50,6 +50,31 @@ TEST_F(ProgressTest, ALogGetsPlainLinesAtIntervals) {
   EXPECT_EQ(Printed(), "train  step 500/1000  epoch 1/2  2.0k examples/s  loss 0.2500  10s left\n");
 }
 
+TEST_F(ProgressTest, TheLagOfDataThatGrowsIsShown) {
+  ProgressState state = HalfWay();
+  state.total_steps = state.epochs = 0;
+  state.lag = 12'345;
+  {
+    Progress progress(ProgressStyle::kLog, ends_[1], clock_);
+    clock_.Advance(10);
+    progress.Update(state);
+  }
+  Progress json(ProgressStyle::kJson, ends_[1], clock_);
+  clock_.Advance(10);
+  json.Update(state);
+  const std::string text = Printed();
+  EXPECT_THAT(text,
+              testing::StartsWith("train  step 500  2.0k examples/s  lag 12,345  loss 0.2500\n{"));
+  EXPECT_THAT(text, testing::HasSubstr(R"(,"lag":12345,"loss":0.25)"));
+}
+
+TEST_F(ProgressTest, TheStepsThatWereTakenAreAllInTheEnd) {
+  Progress progress(ProgressStyle::kLog, ends_[1], clock_);
+  clock_.Advance(10);
+  progress.Finish(HalfWay());
+  EXPECT_EQ(Printed(), "train  step 500/500  epoch 1/2  2.0k examples/s  loss 0.2500\n");
+}
+
 TEST_F(ProgressTest, ATerminalGetsOneLine) {
   {
     Progress progress(ProgressStyle::kTerminal, ends_[1], clock_);
@@ -59,6 +84,15 @@ TEST_F(ProgressTest, ATerminalGetsOneLine) {
   const std::string text = Printed();
   EXPECT_EQ(text.front(), '\r');
   EXPECT_EQ(text.back(), '\n');
+}
+
+TEST_F(ProgressTest, AStepBeyondTheEstimateIsTheTotal) {
+  Progress progress(ProgressStyle::kLog, ends_[1], clock_);
+  clock_.Advance(10);
+  ProgressState state = HalfWay();
+  state.step = 1001;
+  progress.Update(state);
+  EXPECT_EQ(Printed(), "train  step 1001/1001  epoch 1/2  2.0k examples/s  loss 0.2500\n");
 }
 
 TEST_F(ProgressTest, ExcludedSecondsDoNotCount) {

@@ -197,16 +197,38 @@ absl::Status TrainLoop::Open() {
 absl::Status TrainLoop::WarnOfChangedData() {
   const bool continues = session_.data.position.has_value() || !session_.data.positions.empty();
   const std::string& checkpoint = session_.checkpoint.prefix;
-  if (!continues || !input_->has_positions() || checkpoint.empty()) return absl::OkStatus();
+  const bool grows = spec_.input.growth != nullptr;  // what was read of it does not change
+  if (!continues || grows || !input_->has_positions() || checkpoint.empty()) {
+    return absl::OkStatus();
+  }
   MUSTER_ASSIGN_OR_RETURN(const std::string warning,
                           MakeChangedDataWarning(session_.files, spec_.input.source, checkpoint));
   if (!warning.empty()) session_.progress.Warn(warning);
   return absl::OkStatus();
 }
 
-absl::StatusOr<const InputBatch*> TrainLoop::NextBatch() {
+absl::StatusOr<const InputBatch*> TrainLoop::WaitForBatch(const std::atomic<bool>& stop) {
+  session_.model.engine->Rest();
+  bool reported = false;  // once a wait: nothing changes in it
+  while (true) {
+    for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->WhileWaiting(session_));
+    if (stop || session_.ending.requested) return nullptr;
+    if (!reported && session_.progress.due()) {
+      reported = true;
+      state_.lag = input_->lag();
+      session_.progress.Update(state_);
+    }
+    MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, input_->Next());
+    if (batch == nullptr || !batch->is_none_yet) return batch;
+  }
+}
+
+absl::StatusOr<const InputBatch*> TrainLoop::NextBatch(const std::atomic<bool>& stop) {
   const TraceScope scope(session_.trace, "input wait");
-  MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, input_->Next());
+  MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input_->Next());
+  if (batch != nullptr && batch->is_none_yet) {
+    MUSTER_ASSIGN_OR_RETURN(batch, WaitForBatch(stop));
+  }
   session_.data.dropped_at_end = batch == nullptr ? input_->dropped_at_end() : 0;
   session_.data.bad_records = input_->bad_records();
   for (const std::string& warning : input_->ConsumeWarnings()) {
@@ -235,7 +257,7 @@ absl::StatusOr<std::optional<StepValues>> TrainLoop::Step(const std::atomic<bool
       session_.ending.interrupted = true;
       return std::nullopt;
     }
-    MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, NextBatch());
+    MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, NextBatch(stop));
     if (batch != nullptr) MUSTER_RETURN_IF_ERROR(EndEpochBefore(*batch));
     if (strategy_->stops_at_once() && session_.ending.requested) return std::nullopt;
     Stop request = session_.ending.requested ? Stop::kRequested : Stop::kNo;
@@ -281,6 +303,7 @@ absl::Status TrainLoop::Report(const StepValues& values) {
   if (report_loss_.rows > 1000.0 * rows) report_loss_ = Mean();
   if (session_.progress.due()) {
     ReportReplicas();
+    state_.lag = input_->lag();
     MUSTER_ASSIGN_OR_RETURN(state_.metrics, metrics_.Values());
   }
   session_.progress.Update(state_);
@@ -299,7 +322,11 @@ absl::Status TrainLoop::Finish() {
     state_.loss = metrics_.loss();
     MUSTER_ASSIGN_OR_RETURN(state_.metrics, metrics_.Values());
     ReportReplicas();
-    session_.progress.Update(state_, /*last=*/true);
+    if (session_.ending.interrupted || session_.ending.requested) {
+      session_.progress.Update(state_, /*last=*/true);
+    } else {
+      session_.progress.Finish(state_);
+    }
   }
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->End(session_));
   if (IsLeaving()) {

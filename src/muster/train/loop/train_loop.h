@@ -50,7 +50,10 @@ class TrainLoop {
   }
   // Warns of data files that were changed after the checkpoint from which training continues.
   absl::Status WarnOfChangedData();
-  absl::StatusOr<const InputBatch*> NextBatch();
+  // The next batch; null at the end of the data, or if `stop` or a hook ended the wait for one.
+  absl::StatusOr<const InputBatch*> NextBatch(const std::atomic<bool>& stop);
+  // Returns the batch for which the input has waited; null as NextBatch.
+  absl::StatusOr<const InputBatch*> WaitForBatch(const std::atomic<bool>& stop);
   // Returns false if there is no further batch, or if a hook asked to stop before one.
   absl::StatusOr<bool> RunStep(const std::atomic<bool>& stop);
   // Returns nothing when training is over.

@@ -10,6 +10,7 @@
 
 #include "muster/base/nearest.h"
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/io/path_scheme.h"
 
 namespace muster::train {
 namespace {
@@ -274,10 +275,8 @@ std::map<std::string, std::vector<std::string>> TableUsers(const model::ModelSpe
 
 absl::StatusOr<WarmStart> ParseWarmStart(std::string_view text) {
   WarmStart settings;
-  size_t colon = text.find(':');
-  while (colon != std::string_view::npos && text.substr(colon + 1).starts_with("//")) {
-    colon = text.find(':', colon + 1);
-  }
+  // The colons of "hdfs://namenode:8020/" separate nothing.
+  const size_t colon = text.find(':', io::PathRootSize(text));
   settings.from = text.substr(0, colon);
   if (settings.from.empty()) {
     return absl::InvalidArgumentError(

@@ -248,6 +248,8 @@ TEST(ParseWarmStartTest, PathAndPattern) {
   EXPECT_EQ(ParseWarmStart("model")->from, "model");
   EXPECT_EQ(ParseWarmStart("model:dnn/.*")->patterns, (std::vector<std::string>{"dnn/.*"}));
   EXPECT_EQ(ParseWarmStart("hdfs://a/b")->from, "hdfs://a/b");
+  EXPECT_EQ(ParseWarmStart("hdfs://a:8020/b:x")->from, "hdfs://a:8020/b");
+  EXPECT_EQ(ParseWarmStart("hdfs:/b:x")->from, "hdfs:/b");
   EXPECT_EQ(ParseWarmStart("hdfs://a/b:(?:x)")->patterns, (std::vector<std::string>{"(?:x)"}));
   EXPECT_TRUE(absl::IsInvalidArgument(ParseWarmStart(":x").status()));
 }

@@ -41,6 +41,11 @@ std::string FindFunctions(void* library, Functions* call) {
   finder.Find("TF_NewSessionOptions", &call->new_session_options);
   finder.Find("TF_DeleteSessionOptions", &call->delete_session_options);
   finder.Find("TF_SetConfig", &call->set_config);
+  finder.Find("TF_NewSession", &call->new_session);
+  finder.Find("TF_SessionListDevices", &call->session_list_devices);
+  finder.Find("TF_DeleteDeviceList", &call->delete_device_list);
+  finder.Find("TF_DeviceListCount", &call->device_list_count);
+  finder.Find("TF_DeviceListType", &call->device_list_type);
   finder.Find("TF_LoadSessionFromSavedModel", &call->load_session_from_saved_model);
   finder.Find("TF_CloseSession", &call->close_session);
   finder.Find("TF_DeleteSession", &call->delete_session);

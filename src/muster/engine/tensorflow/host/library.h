@@ -16,6 +16,7 @@ struct TF_Status;
 struct TF_Graph;
 struct TF_Session;
 struct TF_SessionOptions;
+struct TF_DeviceList;
 struct TF_Operation;
 struct TF_Tensor;
 
@@ -46,6 +47,11 @@ struct Functions {
   TF_SessionOptions* (*new_session_options)();
   void (*delete_session_options)(TF_SessionOptions*);
   void (*set_config)(TF_SessionOptions*, const void*, size_t, TF_Status*);
+  TF_Session* (*new_session)(TF_Graph*, const TF_SessionOptions*, TF_Status*);
+  TF_DeviceList* (*session_list_devices)(TF_Session*, TF_Status*);
+  void (*delete_device_list)(TF_DeviceList*);
+  int (*device_list_count)(const TF_DeviceList*);
+  const char* (*device_list_type)(const TF_DeviceList*, int, TF_Status*);
   TF_Session* (*load_session_from_saved_model)(const TF_SessionOptions*, const TfBuffer*,
                                                const char*, const char* const*, int, TF_Graph*,
                                                TfBuffer*, TF_Status*);

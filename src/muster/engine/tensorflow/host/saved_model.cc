@@ -9,6 +9,10 @@ namespace {
 
 constexpr const char* kServeTag = "serve";
 
+// A ConfigProto's experimental.executor_type "" (config.proto): after another one it replaces that
+// one's, since a message that is appended is merged.
+constexpr std::string_view kDefaultExecutor("\x82\x01\x02\x1a\x00", 5);
+
 // TensorFlow owns the tensor, but its memory belongs to the segment.
 void KeepMemory(void*, size_t, void*) {}
 
@@ -38,6 +42,33 @@ size_t TypeBytes(uint64_t type) {
 
 uint64_t AlignUp(uint64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
 
+void DeleteSession(const Functions& call, TF_Session* session) {
+  if (session == nullptr) return;
+  const TensorFlowStatus ignored(call);
+  call.close_session(session, ignored.get());
+  call.delete_session(session, ignored.get());
+}
+
+// Whether sessions with these options have a device besides the processor.
+bool HasAccelerator(const Functions& call, const TF_SessionOptions* options) {
+  const TensorFlowStatus status(call);
+  TF_Graph* const empty = call.new_graph();
+  TF_Session* const session = call.new_session(empty, options, status.get());
+  bool found = false;
+  if (session != nullptr) {
+    TF_DeviceList* const devices = call.session_list_devices(session, status.get());
+    const int count = devices == nullptr ? 0 : call.device_list_count(devices);
+    for (int i = 0; i < count; ++i) {
+      const char* const type = call.device_list_type(devices, i, status.get());
+      found = found || (type != nullptr && std::string_view(type) != "CPU");
+    }
+    if (devices != nullptr) call.delete_device_list(devices);
+  }
+  DeleteSession(call, session);
+  call.delete_graph(empty);
+  return found;
+}
+
 absl::Status BadFeed(const std::string& name, std::string_view why) {
   return absl::InvalidArgumentError(StrCat("feed ", name, ": ", why));
 }
@@ -58,6 +89,12 @@ absl::StatusOr<std::unique_ptr<SavedModel>> SavedModel::Load(const Library& libr
   const TensorFlowStatus status(call);
   TF_SessionOptions* const options = call.new_session_options();
   call.set_config(options, config.data(), config.size(), status.get());
+  if (status.ToStatus().ok() && HasAccelerator(call, options)) {
+    // The single-threaded executor would wait for ever: it runs the processor's part of a graph and
+    // the device's part one after the other, and each waits for tensors of the other.
+    const std::string changed = StrCat(config, kDefaultExecutor);
+    call.set_config(options, changed.data(), changed.size(), status.get());
+  }
   model->graph_ = call.new_graph();
   if (status.ToStatus().ok()) {
     model->session_ = call.load_session_from_saved_model(
@@ -77,11 +114,7 @@ SavedModel::~SavedModel() {
   for (Function& function : functions_) {
     for (Feed& feed : function.tensors) DeleteTensor(feed.tensor);
   }
-  const TensorFlowStatus ignored(call_);
-  if (session_ != nullptr) {
-    call_.close_session(session_, ignored.get());
-    call_.delete_session(session_, ignored.get());
-  }
+  DeleteSession(call_, session_);
   if (graph_ != nullptr) call_.delete_graph(graph_);
 }
 

@@ -65,8 +65,8 @@ TEST(KubeClientTest, RepeatsAfterTheTimeThatTheServerAsksFor) {
   const auto before = std::chrono::steady_clock::now();
   const auto pod = client->Get("/api/v1/pods/a");
   ASSERT_TRUE(pod.ok()) << pod.status();
-  EXPECT_EQ(NameOf(*pod), "a");
-  EXPECT_EQ(VersionOf(*pod), 7);
+  EXPECT_EQ(GetName(*pod), "a");
+  EXPECT_EQ(GetVersion(*pod), 7);
   EXPECT_EQ(client->calls(), 3U);
   EXPECT_GE(std::chrono::steady_clock::now() - before, std::chrono::seconds(1));
 }
@@ -99,7 +99,7 @@ TEST(KubeClientTest, AListWhoseNextPageHasExpiredBeginsAgain) {
   std::vector<std::string> names;
   const auto version = ClientOf(server)->List(
       "/api/v1/pods", "app=a", [&] { names.clear(); },
-      [&](const Json& object) { names.push_back(NameOf(object)); });
+      [&](const Json& object) { names.push_back(GetName(object)); });
   ASSERT_TRUE(version.ok()) << version.status();
   EXPECT_EQ(*version, "9");
   EXPECT_THAT(names, ElementsAre("x", "y"));
@@ -131,6 +131,26 @@ TEST(KubeClientTest, CancelEndsAWatch) {
   canceller.join();
 }
 
+TEST(KubeObject, LeavesMembersOut) {
+  const std::pair<std::string, std::string> texts[] = {
+      {R"({"a":1})", R"({"a":1})"},
+      {R"({"spec":{"x":[1,{"y":"}"}]},"b":2})", R"({"spec":{},"b":2})"},
+      {R"({"m":{"managedFields":[{"a":"]\"]"}],"n":1},"spec":{}})",
+       R"({"m":{"managedFields":[],"n":1},"spec":{}})"},
+      // Neither a text nor a longer name is a member of this name.
+      {R"({"a":"\"spec\":{1","myspec":{"b":1},"spec":"c"})",
+       R"({"a":"\"spec\":{1","myspec":{"b":1},"spec":"c"})"},
+      // What is cut off is left as it is.
+      {R"({"spec":{"a":[1)", R"({"spec":{"a":[1)"},
+      {R"({"spec":)", R"({"spec":)"},
+      {R"({"spec":{},"spec":{"a":1}})", R"({"spec":{},"spec":{}})"},
+  };
+  constexpr std::string_view kNames[] = {"managedFields", "spec"};
+  for (const auto& [text, rest] : texts) {
+    EXPECT_EQ(LeaveOut(text, kNames), rest) << text;
+  }
+}
+
 TEST(WatchLinesTest, TakesLinesHoweverTheyAreCut) {
   const std::string text = StrCat(R"({"type":"ADDED","object":)", kPod, "}\n\n",
                                   R"({"type":"BOOKMARK","object":)", kPod, "}\n");
@@ -138,12 +158,53 @@ TEST(WatchLinesTest, TakesLinesHoweverTheyAreCut) {
     std::vector<KubeEvent::Kind> kinds;
     WatchLines lines("watch", [&](const KubeEvent& event) {
       kinds.push_back(event.kind);
-      EXPECT_EQ(NameOf(event.object), "a");
+      EXPECT_EQ(GetName(event.object), "a");
     });
     for (size_t at = 0; at < text.size(); at += piece) {
       ASSERT_TRUE(lines.Put(std::string_view(text).substr(at, piece)).ok());
     }
     EXPECT_THAT(kinds, ElementsAre(KubeEvent::Kind::kAdded, KubeEvent::Kind::kBookmark));
+  }
+}
+
+TEST(WatchLinesTest, WhatIsKnownIsNotRead) {
+  std::vector<std::pair<KubeEvent::Kind, int64_t>> taken;
+  std::vector<int64_t> asked;
+  WatchLines lines(
+      "watch",
+      [&](const KubeEvent& event) { taken.emplace_back(event.kind, GetVersion(event.object)); },
+      kManagedFields,
+      [&](int64_t version) {
+        asked.push_back(version);
+        return version == 8;
+      });
+  const auto put = [&](const std::string& type, const std::string& metadata) {
+    return lines.Put(StrCat(R"({"type":")", type, R"(","object":{"kind":"Pod","metadata":{)",
+                            metadata, R"(},"spec":{"a":[1,true,{}]}}})", "\n"));
+  };
+  ASSERT_TRUE(put("ADDED", R"("name":"a","resourceVersion":"7")").ok());
+  // As a custom object has it, whose annotation is not its version.
+  ASSERT_TRUE(put("MODIFIED", R"("annotations":{"resourceVersion":"3","x":"\"}"},"generation":1,)"
+                              R"("name":"a","resourceVersion":"8")")
+                  .ok());
+  ASSERT_TRUE(put("DELETED", R"("name":"a","resourceVersion":"8")").ok());
+  using Kind = KubeEvent::Kind;
+  using Taken = std::pair<KubeEvent::Kind, int64_t>;
+  EXPECT_THAT(taken, ElementsAre(Taken{Kind::kAdded, 7}, Taken{Kind::kBookmark, 8},
+                                 Taken{Kind::kDeleted, 8}));
+  EXPECT_THAT(asked, ElementsAre(7, 8));
+}
+
+TEST(KubeObject, FindsTheTextOfAMember) {
+  constexpr std::string_view kText = R"({"a":"x\"y","b":{"c":[1,"}"]},"d":-1.5,"e":true})";
+  EXPECT_EQ(FindMember(kText, "a"), R"("x\"y")");
+  EXPECT_EQ(FindMember(kText, "b"), R"({"c":[1,"}"]})");
+  EXPECT_EQ(FindMember(kText, "d"), "-1.5");
+  EXPECT_EQ(FindMember(kText, "e"), "true");
+  EXPECT_EQ(FindMember(FindMember(kText, "b"), "c"), R"([1,"}"])");
+  for (const std::string_view text :
+       {"", "{", "{}", "[]", R"({"a)", R"({"a":)", R"({"a":"x)", R"({"b":1,"c")", R"({ "a":1})"}) {
+    EXPECT_EQ(FindMember(text, "a"), "") << text;
   }
 }
 
@@ -161,8 +222,8 @@ TEST(KubeObjectTest, ATargetHasTheGroupAndTheNamespace) {
 
 TEST(KubeObjectTest, FieldsOfAnotherTypeAreAbsent) {
   const Json object = {{"metadata", {{"name", 3}, {"resourceVersion", "x7"}}}, {"items", "none"}};
-  EXPECT_EQ(NameOf(object), "");
-  EXPECT_EQ(VersionOf(object), 0);
+  EXPECT_EQ(GetName(object), "");
+  EXPECT_EQ(GetVersion(object), 0);
   EXPECT_TRUE(Child(Child(object, "items"), "a").is_null());
 }
 

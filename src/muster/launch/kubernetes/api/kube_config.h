@@ -26,7 +26,7 @@ struct KubeAccess {
 struct KubeConfigPlaces {
   std::string kubeconfig = {};                       // a flag's value
   std::string context = {};                          // "": the file's current-context
-  std::string environment_kubeconfig = {};           // KUBECONFIG
+  std::string environment_kubeconfig = {};           // KUBECONFIG: files, separated by colons
   std::string service_host = {}, service_port = {};  // KUBERNETES_SERVICE_HOST and _PORT
   std::string home = {};
   std::string account_folder = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -35,10 +35,10 @@ struct KubeConfigPlaces {
 // Fills what comes from this process's environment.
 KubeConfigPlaces GetKubeConfigPlaces();
 
-// Makes no connection. FAILED_PRECONDITION if there is no configuration in any place;
-// INVALID_ARGUMENT for a file that is no kubeconfig, a context that it does not have, and what is
-// not supported (exec plugins, auth providers, passwords, proxies, servers that are not verified);
-// errors of reading the files.
+// Makes no connection, but runs the program of the user's `exec` (exec_credential.h), whose errors
+// it returns. FAILED_PRECONDITION if there is no configuration in any place; INVALID_ARGUMENT for a
+// file that is no kubeconfig, a context that it does not have, and what is not supported (auth
+// providers, passwords, proxies, servers that are not verified); errors of reading the files.
 absl::StatusOr<KubeAccess> ReadKubeAccess(const KubeConfigPlaces& places, io::FileSystem& files);
 
 }  // namespace muster::launch::kubernetes

@@ -86,8 +86,6 @@ TEST_F(KubeConfigTest, FilesCountFromTheFolderOfTheKubeconfig) {
 }
 
 TEST_F(KubeConfigTest, RefusesByNameWhatItDoesNotSupport) {
-  EXPECT_THAT(Refusal("  user: {exec: {command: aws}}\n"),
-              HasSubstr("exec: is not supported; give a token"));
   EXPECT_THAT(Refusal("  user: {auth-provider: {name: gcp}}\n"), HasSubstr("auth-provider"));
   EXPECT_THAT(Refusal("  user: {username: a, password: secret}\n"), HasSubstr("username"));
   EXPECT_THAT(Refusal("  user: {client-certificate-data: Y2E=}\n"),
@@ -130,7 +128,82 @@ TEST_F(KubeConfigTest, SaysWhereItLookedWhenThereIsNothing) {
   EXPECT_TRUE(absl::IsFailedPrecondition(access.status()));
   EXPECT_THAT(ToStd(access.status().message()), HasSubstr(folder_ + "/.kube/config"));
   const auto several = ReadKubeAccess({.environment_kubeconfig = "/a:/b"}, *files_);
-  EXPECT_THAT(ToStd(several.status().message()), HasSubstr("name one"));
+  EXPECT_THAT(ToStd(several.status().message()), HasSubstr("KUBECONFIG=/a:/b: there is no such"));
+}
+
+TEST_F(KubeConfigTest, FilesOfKubeconfigAreMerged) {
+  const std::string first = Write("first", R"(
+contexts: [{name: mine, context: {cluster: c, user: me}}]
+users: [{name: me, user: {tokenFile: my-token}}]
+)");
+  Write("my-token", "first-token");
+  const std::string second = Write("second", StrCat(kHead, "  user: {token: secret}\n"));
+  const auto read = [&](const std::string& context) {
+    return ReadKubeAccess(
+        {.context = context, .environment_kubeconfig = StrCat(first, ":/none:", second)}, *files_);
+  };
+  const auto mine = read("mine");
+  ASSERT_TRUE(mine.ok()) << mine.status();
+  EXPECT_EQ(mine->server, "https://10.0.0.1:6443");
+  EXPECT_EQ(mine->token->Read().value(), "first-token");
+  const auto current = read("");
+  ASSERT_TRUE(current.ok()) << current.status();
+  EXPECT_EQ(current->token->Read().value(), "secret");
+}
+
+std::string ExecUser(const std::string& script, const std::string& more = "") {
+  return StrCat("  user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, ",
+                "args: [-c, '", script, "'], env: [{name: REGION, value: north}]", more, "}}\n");
+}
+
+constexpr char kPrinted[] =
+    R"({"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":)";
+
+constexpr char kToken[] = R"({"token":"%s-%s","expirationTimestamp":"2020-01-01T00:00:00Z"}})";
+
+TEST_F(KubeConfigTest, AProgramGivesTheToken) {
+  const std::string script =
+      StrCat("#!/bin/sh\ncd ", folder_, "\necho x >> runs\necho said >&2\nprintf '%s", kToken,
+             "' '", kPrinted, "' $REGION $(wc -l < runs)\n");
+  const std::string program = Write("plugin", script);
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const auto access = Read(
+      "  user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin, "
+      "env: [{name: REGION, value: north}]}}\n");
+  ASSERT_TRUE(access.ok()) << access.status();
+  // It expires at once, and is asked for again.
+  EXPECT_EQ(access->token->Read().value(), "north-2");
+  EXPECT_EQ(access->token->Read().value(), "north-3");
+}
+
+TEST_F(KubeConfigTest, AProgramGivesACertificateAndIsToldOfTheCluster) {
+  const auto access = Read(ExecUser(
+      StrCat("case \"$KUBERNETES_EXEC_INFO\" in *10.0.0.1:6443*Y2EgcGVt*) ;; *) exit 7;; ",
+             "esac; printf ''%s{\"clientCertificateData\":\"c\",\"clientKeyData\":\"k\"}}'' ''",
+             kPrinted, "''"),
+      ", provideClusterInfo: true"));
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->certificate, "c");
+  EXPECT_EQ(access->key, "k");
+  EXPECT_FALSE(access->token.has_value());
+}
+
+TEST_F(KubeConfigTest, AProgramThatFailsIsNamed) {
+  const auto message = [&](const std::string& user) {
+    const auto access = Read(user);
+    EXPECT_FALSE(access.ok());
+    return std::string(ToStd(access.status().message()));
+  };
+  EXPECT_THAT(message(ExecUser("exit 3")),
+              HasSubstr("/bin/sh: exit code 3 instead of a credential"));
+  EXPECT_THAT(message(ExecUser("echo {}")), HasSubstr("printed no ExecCredential"));
+  EXPECT_THAT(message("  user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: "
+                      "no-such-plugin, installHint: install it}}\n"),
+              testing::AllOf(HasSubstr("no-such-plugin"), HasSubstr("install it")));
+  EXPECT_THAT(message("  user: {exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: "
+                      "a}}\n"),
+              HasSubstr("v1alpha1' is neither"));
+  EXPECT_THAT(message(ExecUser("true", ", interactiveMode: Always")), HasSubstr("interactiveMode"));
 }
 
 }  // namespace

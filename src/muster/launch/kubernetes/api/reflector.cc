@@ -1,18 +1,11 @@
 #include "muster/launch/kubernetes/api/reflector.h"
 
 #include <algorithm>
-#include <charconv>
 
 namespace muster::launch::kubernetes {
 namespace {
 
 constexpr double kFirstRetry = 0.1, kLongestRetry = 10;  // seconds after an error
-
-int64_t ToNumber(const std::string& version) {
-  int64_t number = 0;
-  std::from_chars(version.data(), version.data() + version.size(), number);
-  return number;
-}
 
 }  // namespace
 
@@ -36,7 +29,7 @@ absl::Status Reflector::List() {
       target_, selector_, [this] { sink_.BeginList(); },
       [this](Json object) { sink_.Set(std::move(object)); });
   MUSTER_RETURN_IF_ERROR(version.status());
-  sink_.EndList(ToNumber(*version));
+  sink_.EndList(ParseVersion(*version));
   version_ = *version;
   synced_ = true;
   SetProblem(absl::OkStatus());
@@ -44,15 +37,19 @@ absl::Status Reflector::List() {
 }
 
 absl::Status Reflector::Watch() {
-  return client_.Watch(target_, selector_, version_, [this](KubeEvent event) {
-    version_ = TextOf(Child(event.object, "metadata"), "resourceVersion");
+  const auto is_known = [this](int64_t version) { return sink_.IsKnown(version); };
+  const auto take = [this](KubeEvent event) {
+    version_ = GetText(Child(event.object, "metadata"), "resourceVersion");
     progressed_ = true;
     if (event.kind == KubeEvent::Kind::kDeleted) {
       sink_.Remove(event.object);
     } else if (event.kind != KubeEvent::Kind::kBookmark) {
       sink_.Set(std::move(event.object));
     }
-  });
+  };
+  // A server that has seen no change since it started is silent, and is asked again.
+  return client_.Watch(target_, selector_, version_, take, is_known,
+                       [this] { SetProblem(absl::OkStatus()); });
 }
 
 void Reflector::SetProblem(const absl::Status& status) {

@@ -20,6 +20,9 @@ class ObjectSink {
   virtual void BeginList() = 0;
   // The object as it was at its version, which may be older than one that is known already.
   virtual void Set(Json object) = 0;
+  // Whether Set() has nothing to learn from the object of this version, which a watch has brought
+  // and is not read then. A watch asks in the order of versions.
+  virtual bool IsKnown(int64_t /*version*/) { return false; }
   // The object's last state; another object may have its name by now.
   virtual void Remove(const Json& object) = 0;
   virtual void EndList(int64_t version) = 0;

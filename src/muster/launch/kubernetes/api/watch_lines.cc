@@ -7,6 +7,15 @@ namespace {
 
 constexpr size_t kMaxLineBytes = size_t{16} << 20;  // an object has 1.5 MB at most
 
+// The version of an object that was added or changed; "" for another line.
+std::string_view FindVersion(std::string_view line) {
+  const std::string_view type = FindMember(line, "type");
+  if (type != "\"ADDED\"" && type != "\"MODIFIED\"") return {};
+  const std::string_view metadata = FindMember(FindMember(line, "object"), "metadata");
+  const std::string_view version = FindMember(metadata, "resourceVersion");
+  return version.size() < 2 ? std::string_view() : version.substr(1, version.size() - 2);
+}
+
 }  // namespace
 
 absl::Status WatchLines::Put(std::string_view bytes) {
@@ -31,13 +40,22 @@ absl::Status WatchLines::Put(std::string_view bytes) {
 absl::Status WatchLines::TakeLine(std::string_view line) {
   using Kind = KubeEvent::Kind;
   if (line.find_first_not_of(" \t\r") == line.npos) return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(Json event, ParseKubeObject(line, what_));
-  const std::string type = TextOf(event, "type");
+  if (is_known_) {
+    const std::string_view version = FindVersion(line);
+    if (const int64_t number = ParseVersion(version); number > 0 && is_known_(number)) {
+      Json bookmark;
+      bookmark["metadata"]["resourceVersion"] = version;
+      take_({.kind = Kind::kBookmark, .object = std::move(bookmark)});
+      return absl::OkStatus();
+    }
+  }
+  MUSTER_ASSIGN_OR_RETURN(Json event, ParseKubeObject(line, what_, left_out_));
+  const std::string type = GetText(event, "type");
   const Json& object = Child(event, "object");
   if (type == "ERROR") {
-    const std::string message = StrCat(what_, ": ", TextOf(object, "message"));
-    return NumberOf(object, "code") == 410 ? absl::OutOfRangeError(message)
-                                           : absl::UnavailableError(message);
+    const std::string message = StrCat(what_, ": ", GetText(object, "message"));
+    return GetNumber(object, "code") == 410 ? absl::OutOfRangeError(message)
+                                            : absl::UnavailableError(message);
   }
   constexpr std::pair<std::string_view, Kind> kKinds[] = {{"ADDED", Kind::kAdded},
                                                           {"MODIFIED", Kind::kModified},

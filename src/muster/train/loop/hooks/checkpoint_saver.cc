@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+
 #include "muster/checkpoint/async_saver.h"
 #include "muster/checkpoint/tensor_names.h"
 
@@ -57,6 +59,14 @@ class CheckpointSaver : public Hook {
     return IsTime(session) ? Save(session, /*in_background=*/true) : absl::OkStatus();
   }
 
+  // Steps may not come for hours: what was trained is saved when its time has come.
+  absl::Status WhileWaiting(Session& session) override {
+    if (saver_->busy()) return absl::OkStatus();
+    MUSTER_RETURN_IF_ERROR(FinishSave(session));
+    return secs_ > 0 && SecondsSinceSave(session) >= secs_ ? Save(session, /*in_background=*/true)
+                                                           : absl::OkStatus();
+  }
+
   absl::Status EndEpoch(Session& session) override {
     const auto wants = [](const auto& listener) { return listener->WantsEpochs(); };
     if (std::ranges::none_of(listeners_, wants)) return absl::OkStatus();
@@ -82,9 +92,12 @@ class CheckpointSaver : public Hook {
   bool IsTime(const Session& session) const {
     if (steps_ > 0 && session.Reached(steps_)) return true;
     if (secs_ <= 0 || session.step % kStepsBetweenLooks != 0) return false;
-    const int64_t nanos = session.clock.MonotonicNanos() - last_save_nanos_;
     // A disk that is slower than the interval must not hold up the training.
-    return static_cast<double>(nanos) * 1e-9 >= secs_ && !saver_->busy();
+    return SecondsSinceSave(session) >= secs_ && !saver_->busy();
+  }
+
+  double SecondsSinceSave(const Session& session) const {
+    return static_cast<double>(session.clock.MonotonicNanos() - last_save_nanos_) * 1e-9;
   }
 
   // This save waits for the disk: the task that requested it ends, and all others continue from
@@ -193,6 +206,13 @@ absl::Status RestoreSession(Session& session) {
   auto restored = checkpoint::RestoreLatest(session.files, session.config.model_dir, tensors);
   if (absl::IsNotFound(restored.status())) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(Annotate(restored.status(), "resuming"));
+  if (restored->step == 0 && !restored->broken.empty()) {
+    return absl::DataLossError(StrCat(
+        "resuming: all checkpoints after step 0 are broken, and ", restored->prefix,
+        " would begin the training anew: put back a copy of a newer one, or remove the folder to "
+        "start over (",
+        absl::StrJoin(restored->broken, "; "), ")"));
+  }
   MUSTER_RETURN_IF_ERROR(Annotate(session.variables.CheckDynamic(), restored->prefix));
   if (!restored->note.empty()) session.progress.Warn(restored->note);
   session.step = session.checkpoint.step = restored->step;

@@ -1,0 +1,385 @@
+"""Jobs of Muster on Spark's executors: agents in the tasks of a barrier stage, one for each task of the job.
+
+The driver is a provider of slots (docs/formats/slots.md), and the job's coordinator its child. Roles,
+restarts and TF_CONFIG are the coordinator's; Spark only gives processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.request
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from muster import binary
+from muster.spark import background_place, manifest
+from muster.spark.place import Driver, Place, Surroundings, machine_id
+from muster.spark.places_server import LOCAL, Places, PlacesServer
+
+_POLL_SECONDS = 0.2
+_ANSWER_SECONDS = 5.0
+_STAGES = 5  # how often Spark is asked for places before the job is given up
+_LEASE_SECONDS = 10.0
+_END_SECONDS = 60.0
+_REPORT_SECONDS = 30.0  # for places in the background to report after their stage has ended
+_LEFT_SECONDS = 30.0  # for places in the background to end
+_SECRETS = ("token", "data_key", "ca.pem")
+
+
+class Result(NamedTuple):
+    """How a job has ended: "succeeded" or "failed", and a sentence or nothing."""
+
+    phase: str
+    message: str
+
+
+def run(
+    spark: Any,
+    command: Sequence[str],
+    *,
+    workers: int = 1,
+    ps: int = 0,
+    chief: bool = False,
+    evaluator: bool = False,
+    env: Optional[Mapping[str, str]] = None,
+    restarts: int = 5,
+    all_workers: bool = False,
+    finish_seconds: float = 60.0,
+) -> Result:
+    """Runs `command` as the tasks of a cluster, with TF_CONFIG, on executors; returns when it has ended.
+
+    Each task takes a slot of Spark (a core, or spark.task.cpus) for as long as the job lasts. A task
+    that fails is started again, at most `restarts` times in all; where one has no parameter servers,
+    all of them together. env: additional variables. The job has succeeded when the chief has ended well,
+    or worker 0 where there is no chief, or with `all_workers` all workers. Then workers may continue for
+    `finish_seconds`; parameter servers are stopped when the others have ended. Raises ValueError for a job
+    that cannot begin, and MusterError with the last lines of a task if it fails.
+    """
+    job = start(
+        spark, command, workers=workers, ps=ps, chief=chief, evaluator=evaluator, env=env,
+        restarts=restarts, all_workers=all_workers, finish_seconds=finish_seconds,
+    )  # fmt: skip
+    try:
+        return job.wait()
+    finally:
+        job.stop()
+
+
+def start(
+    spark: Any,
+    command: Sequence[str],
+    *,
+    workers: int = 1,
+    ps: int = 0,
+    chief: bool = False,
+    evaluator: bool = False,
+    env: Optional[Mapping[str, str]] = None,
+    restarts: int = 5,
+    all_workers: bool = False,
+    finish_seconds: float = 60.0,
+) -> Job:
+    """As `run`, but returns at once; Job.wait() and Job.stop() do the rest."""
+    counts = {"chief": int(chief), "worker": workers, "ps": ps, "evaluator": int(evaluator)}
+    tasks = sum(counts.values())
+    if isinstance(command, str) or not command:
+        raise ValueError("command: a list of a program and its arguments is wanted")
+    if tasks < 1 or min(counts.values()) < 0:
+        raise ValueError(f"a job has one task or more, not {counts}")
+    manifest.check_slots(spark.sparkContext, tasks)
+    policy = manifest.Policy(
+        restarts=restarts, all_workers=all_workers, finish_timeout=f"{finish_seconds:.0f}s"
+    )
+    made = manifest.make(list(command), counts, env or {}, policy)
+    return Job(spark.sparkContext, made, tasks)
+
+
+class Options(NamedTuple):
+    """How a job's tasks lie on executors."""
+
+    # False: a task holds a slot of Spark for as long as the job lasts. True: a process that leaves the
+    # slot is started there, so that the slots are free for stages that feed the tasks.
+    background: bool = False
+    payload: bytes = b""  # for each task, in the file that MUSTER_SPARK_PAYLOAD names
+    here: bool = True  # tasks run in the driver's working folder; otherwise in that of their executor
+    local_tasks: str = ""  # tasks of this type ("ps") run on the driver's machine, outside Spark
+    local_count: int = 0
+
+
+class Job:
+    """A job that runs on executors. wait() and stop() may be called by any thread."""
+
+    def __init__(
+        self, context: Any, spec: Dict[str, Any], tasks: int, options: Options = Options()
+    ) -> None:
+        """spec: a TFJob (muster.spark.manifest); tasks: how many tasks it has."""
+        self.name: str = spec["metadata"]["name"]
+        self._context = context
+        self._tasks = tasks - options.local_count
+        self._options = options
+        self._folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-spark-"))
+        self._ended = threading.Event()
+        self._result: Optional[Result] = None
+        self._error: Optional[BaseException] = None
+        self._stage_error = ""
+        self._stages = 0
+        self._is_final = False  # the job has ended; its coordinator waits until it has heard all
+        self._stage_ended = 0.0
+        self._tails: Dict[str, str] = {}  # the last lines of each task
+        self._sequence = 0
+        self._places = Places(options.local_tasks)
+        self._server = PlacesServer(self._places)
+        self._stage: Optional[threading.Thread] = None
+        (self._folder / "job.yaml").write_text(json.dumps(spec), encoding="utf-8")
+        try:
+            self._coordinator = self._start_coordinator()
+        except BaseException:
+            self._clean()
+            raise
+        self._local = [self._start_local(number) for number in range(options.local_count)]
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait(self, timeout: Optional[float] = None) -> Result:
+        """Waits for the job's end. Raises MusterError if it fails, TimeoutError after `timeout`."""
+        if not self._ended.wait(timeout):
+            raise TimeoutError(f"the job {self.name} still runs after {timeout} s")
+        if self._error is not None:
+            raise self._error
+        assert self._result is not None
+        if self._result.phase != "succeeded":
+            tail = self._tails.get(self._result.message.split(":")[0], "")
+            lines = f"\n{tail}" if tail else ""
+            raise binary.MusterError(f"the job {self.name} {self._result.phase}: {self._result.message}{lines}")
+        return self._result
+
+    def stop(self) -> None:
+        """Ends the job if it runs, and waits until nothing of it does."""
+        if not self._ended.is_set():
+            self._coordinator.terminate()
+        self._thread.join()
+
+    def has_ended(self) -> bool:
+        return self._ended.is_set()
+
+    def lacks_places(self) -> bool:
+        """Whether executors with places in the background were lost, for which slots are wanted now."""
+        stage = self._stage
+        started = stage is not None and (self._stages > 1 or not stage.is_alive())
+        if not self._options.background or not started or self._is_young():
+            return False
+        return self._places.count_on_executors() < self._tasks
+
+    def _is_young(self) -> bool:
+        """Whether places that were started may not have reported yet."""
+        return time.monotonic() < self._stage_ended + _REPORT_SECONDS
+
+    def describe_places(self) -> str:
+        """What Spark has given, for a message about tasks that are not there."""
+        there = self._places.count_on_executors()
+        text = f"Spark has given {there} of {self._tasks} processes"
+        return f"{text}; {self._stage_error}" if self._stage_error else text
+
+    def status(self) -> Dict[str, Any]:
+        """What `muster status --json` says of a job."""
+        return self._call("/v1/status", None)
+
+    def _start_coordinator(self) -> subprocess.Popen[str]:
+        self._job = self._folder / "job"
+        log = open(self._folder / "coordinator.log", "wb")
+        process = subprocess.Popen(
+            [binary.find(), "slot-coordinator", str(self._job), "--job", str(self._folder / "job.yaml"),
+             "--lease", str(_LEASE_SECONDS), "--end-with-stdin"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
+        )  # fmt: skip
+        log.close()
+        assert process.stdout is not None
+        self._url = process.stdout.readline().strip()
+        if not self._url.startswith("http"):
+            process.wait()
+            said = (self._folder / "coordinator.log").read_text(errors="replace").strip()
+            raise binary.MusterError(said or "the job's coordinator ended at once")
+        self._secrets = {
+            name: (self._job / name).read_text() for name in _SECRETS if (self._job / name).exists()
+        }
+        return process
+
+    def _run(self) -> None:
+        try:
+            self._provide()
+        except BaseException as error:  # raised again by wait()
+            self._error = error
+        finally:
+            self._places.leave()
+            self._end_stage()
+            self._places.wait_until_left(_LEFT_SECONDS)
+            self._end_coordinator()
+            self._clean()
+            self._ended.set()
+
+    def _provide(self) -> None:
+        while self._coordinator.poll() is None:
+            self._keep_stage()
+            answer = self._report()
+            if answer is not None and answer["sequence"] == self._sequence:
+                self._obey(answer)
+            time.sleep(_POLL_SECONDS)
+        self._read_final()
+
+    def _report(self) -> Optional[Dict[str, Any]]:
+        self._sequence += 1
+        slots = self._places.slots()
+        for slot in slots:
+            if slot["state"] == "ended" and slot.get("detail"):
+                self._tails[slot["task"]] = slot["detail"].strip()
+        report = {"provider": "spark", "attempt": 1, "sequence": self._sequence, "slots": slots}
+        try:
+            return self._call("/v1/slots", report)
+        except (OSError, ValueError):
+            return None
+
+    def _obey(self, answer: Mapping[str, Any]) -> None:
+        for name in answer["forget"]:
+            self._places.forget(name)
+        for name in answer["kill"]:
+            self._places.kill(name)
+        for wanted in answer["wanted"]:
+            name = f"spark-{self._sequence}-{wanted['task']}"
+            slot = {"slot": name, "task": wanted["task"], "incarnation": wanted["incarnation"]}
+            self._places.start(slot, {"slot": name, **self._order(wanted)})
+        self._is_final = bool(answer.get("final"))
+        # A place that leaves earlier would not say that its agent has ended.
+        if self._is_final and all(slot["state"] == "ended" for slot in self._places.slots()):
+            self._places.leave()
+
+    def _order(self, wanted: Mapping[str, Any]) -> Dict[str, Any]:
+        """What a place needs to start the agent."""
+        arguments = ["--task", wanted["task"], "--incarnation", str(wanted["incarnation"])]
+        arguments += ["--coordinator", self._url, "--lease", str(wanted["lease_seconds"])]
+        if wanted.get("port"):
+            arguments += ["--port", str(wanted["port"])]
+        if wanted.get("port_required"):
+            arguments += ["--port-required"]
+        return {
+            "arguments": arguments,
+            "secrets": self._secrets,
+            "cwd": os.getcwd() if self._options.here else None,
+        }
+
+    def _call(self, path: str, body: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
+        request = urllib.request.Request(
+            self._url + path, None if body is None else json.dumps(body).encode(),
+            headers={
+                "Content-Type": "application/json",
+                "Authorization": f"Bearer {self._secrets['token'].strip()}",
+            },
+        )  # fmt: skip
+        with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
+            found: Dict[str, Any] = json.load(answer)
+            return found
+
+    def _keep_stage(self) -> None:
+        """Asks Spark for places, again when it has taken them away."""
+        if self._is_final or (self._stage is not None and self._stage.is_alive()):
+            return
+        wanted = self._tasks
+        if self._options.background and self._stage is not None and not self._stage_error:
+            if self._is_young():
+                return
+            wanted -= self._places.count_on_executors()
+            if wanted <= 0:
+                return
+        if self._stages >= _STAGES:
+            raise binary.MusterError(
+                f"the job {self.name}: Spark has ended its places {self._stages} times, the last time "
+                f"because of: {self._stage_error or 'executors were lost'}"
+            )
+        self._stages += 1
+        self._stage_error = ""
+        arguments = (self._stages, wanted)
+        self._stage = threading.Thread(target=self._get_places, args=arguments, daemon=True)
+        self._stage.start()
+
+    def _driver(self) -> Driver:
+        return Driver(self._server.url, self._server.token, machine_id(), _LEASE_SECONDS)
+
+    def _get_places(self, stage: int, count: int) -> None:
+        driver, background = self._driver(), self._options.background
+        payload = self._options.payload
+        # One executor, in the driver's JVM, which spark-submit waits for: a timer of barrier() would keep it.
+        is_local = self._context.master.partition("[")[0] == "local"
+
+        def serve(rows: Any) -> List[int]:
+            from pyspark import BarrierTaskContext
+
+            list(rows)
+            context = BarrierTaskContext.get()
+            name = f"{stage}-{context.partitionId()}-{context.attemptNumber()}"
+            around = Surroundings.of_this_worker(payload)
+            if background:
+                background_place.start(driver, name, around)
+                if not is_local:
+                    context.barrier()  # as many tasks at once as slots: the places are spread over them
+            else:
+                Place(driver, name, around).run()
+            return []
+
+        group = f"{self.name}-{stage}"
+        try:
+            self._context.setJobGroup(group, f"muster job {self.name}", True)
+            numbers = self._context.parallelize(range(count), count)
+            numbers.barrier().mapPartitions(serve).collect()
+        except Exception as error:
+            self._stage_error = _reason(error)
+        finally:
+            self._stage_ended = time.monotonic()
+
+    def _start_local(self, number: int) -> subprocess.Popen[bytes]:
+        around = Surroundings.of_this_driver(self._options.payload)
+        return background_place.start(self._driver(), f"{LOCAL}{number}", around)
+
+    def _end_stage(self) -> None:
+        for place in self._local:
+            background_place.end(place)
+        if self._stage is None:
+            return
+        self._stage.join(_END_SECONDS)
+        if self._stage.is_alive():
+            self._context.cancelJobGroup(f"{self.name}-{self._stages}")
+            self._stage.join(_END_SECONDS)
+
+    def _read_final(self) -> None:
+        assert self._coordinator.stdout is not None
+        for line in self._coordinator.stdout:
+            words = line.split(" ", 2)
+            if words[0] == "final":
+                self._result = Result(words[1].strip(), "".join(words[2:]).strip())
+                return
+        said = (self._folder / "coordinator.log").read_text(errors="replace").strip()
+        raise binary.MusterError(f"the job's coordinator has ended: {said}")
+
+    def _end_coordinator(self) -> None:
+        if self._coordinator.poll() is None:
+            self._coordinator.kill()
+        self._coordinator.wait()
+        for pipe in (self._coordinator.stdin, self._coordinator.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def _clean(self) -> None:
+        self._server.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _reason(error: Exception) -> str:
+    """The line of Spark's error that says what went wrong in the Python worker."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    for line in lines:
+        if line.startswith("RuntimeError: "):
+            return line[len("RuntimeError: ") :]
+    return lines[0] if lines else type(error).__name__

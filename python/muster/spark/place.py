@@ -1,0 +1,219 @@
+"""A place on an executor: a task of Spark in whose Python worker agents of a job run, one after another.
+
+It asks the driver (muster.spark.places_server) again and again what to do, as docs/formats/slots.md
+has it for provider and coordinator: it always says what it has, the answer always says all that is
+wanted. It ends its agent, and itself, when the driver was silent for a lease.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from typing import IO, Any, Dict, List, NamedTuple, Optional, Tuple
+
+from muster import binary
+
+_POLL_SECONDS = 0.2
+_ANSWER_SECONDS = 5.0
+_STOP_SECONDS = 10.0  # after SIGTERM; a killed agent's sweeper ends the rest
+_TAIL_BYTES = 2000  # of an agent's output, for messages
+_PR_SET_PDEATHSIG = 1
+
+
+class Driver(NamedTuple):
+    """How a place reaches its driver."""
+
+    url: str
+    token: str
+    machine: str  # machine_id() of the driver
+    lease_seconds: float
+
+
+def machine_id() -> str:
+    """The same for all processes of a machine."""
+    return pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+class Surroundings(NamedTuple):
+    """What a program that runs in a place can know of the Python worker that gave it."""
+
+    python: str
+    path: List[str]  # sys.path, with the files of --py-files
+    files: str  # the folder of SparkFiles
+    cwd: str
+    executor: Tuple[int, int]  # the pid of the executor's JVM and when it was started
+    gpus: List[str]  # the addresses of the GPUs that Spark has given the task
+    payload: bytes
+
+    @classmethod
+    def of_this_worker(cls, payload: bytes) -> Surroundings:
+        """Called in a task of Spark."""
+        daemon = os.getppid()  # all Python workers of an executor are forked from it
+        return cls._of_this_process(payload, int(read_stat(daemon)[1]), task_gpus())
+
+    @classmethod
+    def of_this_driver(cls, payload: bytes) -> Surroundings:
+        return cls._of_this_process(payload, os.getpid(), [])
+
+    @classmethod
+    def _of_this_process(cls, payload: bytes, jvm: int, gpus: List[str]) -> Surroundings:
+        from pyspark import SparkFiles
+
+        files = SparkFiles.getRootDirectory()
+        executor = (jvm, int(read_stat(jvm)[19]))
+        return cls(sys.executable, list(sys.path), files, os.getcwd(), executor, gpus, payload)
+
+    def executor_lives(self) -> bool:
+        pid, started = self.executor
+        try:
+            words = read_stat(pid)
+            return int(words[19]) == started and words[0] not in ("Z", "X")
+        except OSError:
+            return False
+
+
+def task_gpus() -> List[str]:
+    """The addresses of the GPUs that Spark has given the task that calls this (spark.task.resource.gpu.*)."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    resources = context.resources() if context is not None else {}
+    return [str(one) for one in resources["gpu"].addresses] if "gpu" in resources else []
+
+
+def read_stat(pid: int) -> List[str]:
+    """The words of /proc/PID/stat from the state on (0; 1: the parent, 19: when it was started)."""
+    text = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    return text.rpartition(")")[2].split()
+
+
+class Place:
+    """Runs in the main thread of a process, whose end ends the agent."""
+
+    def __init__(self, driver: Driver, name: str, around: Surroundings) -> None:
+        self._driver = driver
+        self._around = around
+        self._name = name
+        self._folder = tempfile.mkdtemp(prefix="muster-place-")
+        self._agent: Optional[subprocess.Popen[bytes]] = None
+        self._output: Optional[IO[bytes]] = None
+        self._slot: Optional[str] = None
+        self._heard = time.monotonic()
+
+    def run(self) -> None:
+        """Returns when the driver says so. Raises RuntimeError when it was silent for too long."""
+        if machine_id() != self._driver.machine:
+            raise RuntimeError(
+                f"an executor runs on {os.uname().nodename}, another machine than the driver: jobs on "
+                "executors of several machines are not there yet"
+            )
+        try:
+            while self._around.executor_lives() and self._ask():
+                time.sleep(_POLL_SECONDS)
+        finally:
+            self._end_agent()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _ask(self) -> bool:
+        answer = self._post({"place": self._name, "host": os.uname().nodename, **self._report()})
+        now = time.monotonic()
+        if answer is None:
+            if now - self._heard > self._driver.lease_seconds:
+                raise RuntimeError("the driver was silent for a lease; this place has ended its task")
+            return True
+        self._heard = now
+        if answer.get("kill"):
+            self._end_agent()
+        order = answer.get("start")
+        # The driver gives a place another slot only when it knows that the last one has ended.
+        if order and order["slot"] != self._slot:
+            self._start(order)
+        return not answer.get("leave")
+
+    def _report(self) -> Dict[str, Any]:
+        if self._agent is None:
+            return {}
+        code = self._agent.poll()
+        if code is None:
+            return {"slot": self._slot, "state": "running"}
+        return {"slot": self._slot, "state": "ended", "exit": code, "detail": self._tail()}
+
+    def _post(self, report: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+        """Returns None if no answer came."""
+        request = urllib.request.Request(
+            self._driver.url, json.dumps(report).encode(), method="POST",
+            headers={"Authorization": f"Bearer {self._driver.token}"},
+        )  # fmt: skip
+        try:
+            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
+                found: Dict[str, Any] = json.load(answer)
+                return found
+        except (OSError, ValueError):
+            return None
+
+    def _start(self, order: Dict[str, Any]) -> None:
+        self._slot = order["slot"]
+        bundle = os.path.join(self._folder, self._slot)
+        for part in ("agents", "logs"):
+            os.makedirs(os.path.join(bundle, part), mode=0o700)
+        for name, text in order["secrets"].items():
+            with open(os.open(os.path.join(bundle, name), os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
+                file.write(text)
+        if self._output is not None:
+            self._output.close()
+        self._output = open(os.path.join(bundle, "agent.log"), "wb")
+        self._agent = subprocess.Popen(
+            [binary.find(), "agent", "--swept", "--bundle", bundle, "--slot", self._slot,
+             "--also-stdout", *order["arguments"]],
+            stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT,
+            env={**os.environ, **self._environment()}, cwd=order["cwd"] or self._around.cwd,
+            start_new_session=True, preexec_fn=_ending_with_this_process(),
+        )  # fmt: skip
+
+    def _environment(self) -> Dict[str, str]:
+        payload = os.path.join(self._folder, "payload")
+        if self._around.payload and not os.path.exists(payload):
+            with open(payload, "wb") as file:  # the folder is this user's only
+                file.write(self._around.payload)
+        return {
+            "MUSTER_SPARK_PYTHON": self._around.python,
+            "MUSTER_SPARK_PATH": os.pathsep.join(self._around.path),
+            "MUSTER_SPARK_FILES": self._around.files,
+            "MUSTER_SPARK_GPUS": ",".join(self._around.gpus),
+            "MUSTER_SPARK_PAYLOAD": payload,
+        }
+
+    def _end_agent(self) -> None:
+        if self._agent is None or self._agent.poll() is not None:
+            return
+        self._agent.terminate()
+        try:
+            self._agent.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._agent.kill()
+            self._agent.wait()
+
+    def _tail(self) -> str:
+        assert self._output is not None
+        with open(self._output.name, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            return file.read().decode(errors="replace")
+
+
+def _ending_with_this_process() -> Any:
+    """SIGTERM, with which the agent ends its task in order."""
+    prctl, number = ctypes.CDLL(None).prctl, int(signal.SIGTERM)
+
+    def ask() -> None:
+        prctl(_PR_SET_PDEATHSIG, number)
+
+    return ask

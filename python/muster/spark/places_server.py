@@ -1,0 +1,172 @@
+"""The driver's side of places on executors: who has which slot, and what each shall do next."""
+
+from __future__ import annotations
+
+import hmac
+import http.server
+import json
+import secrets
+import threading
+import time
+from typing import Any, Dict, List, Optional, Protocol
+
+Slot = Dict[str, Any]  # as docs/formats/slots.md reports it
+
+# After its last word, a place that nobody hears has ended its agent: its lease, SIGTERM and a margin.
+_LOST_SECONDS = 25.0
+_POLL_SECONDS = 0.1
+LOCAL = "local-"  # how the names of places on the driver's machine, outside Spark, begin
+
+
+class _Known:
+    """A place that has reported."""
+
+    def __init__(self) -> None:
+        self.heard = time.monotonic()
+        self.slot: Optional[Slot] = None
+        self.order: Optional[Dict[str, Any]] = None  # to start the slot's agent
+        self.kill = False
+        self.left = False
+
+
+class Answers(Protocol):
+    """What a server of JSON answers to a report. Called by any thread."""
+
+    def answer(self, report: Dict[str, Any]) -> Dict[str, Any]: ...
+
+
+class Places:
+    """The table of places and slots. All methods may be called by any thread."""
+
+    def __init__(self, local_tasks: str = "") -> None:
+        """local_tasks: the type of task ("ps") that local places take, and no others do."""
+        self._lock = threading.Lock()
+        self._local_tasks = local_tasks
+        self._places: Dict[str, _Known] = {}
+        self._leave = False
+
+    def answer(self, report: Dict[str, Any]) -> Dict[str, Any]:
+        """What the place is to do."""
+        with self._lock:
+            place = self._places.setdefault(report["place"], _Known())
+            place.heard = time.monotonic()
+            place.left = self._leave
+            slot = place.slot
+            if slot is not None and report.get("slot") == slot["slot"]:
+                place.order = None
+                slot["host"] = report["host"]
+                if slot["state"] != "ended":
+                    slot["state"] = report["state"]
+                    if report["state"] == "ended":
+                        slot["exit"], slot["detail"] = report["exit"], report["detail"]
+            return {"start": place.order, "kill": place.kill, "leave": self._leave}
+
+    def slots(self) -> List[Slot]:
+        """All slots, as the provider reports them."""
+        now = time.monotonic()
+        with self._lock:
+            for place in self._places.values():
+                slot = place.slot
+                if slot is None or slot["state"] == "ended" or now - place.heard < _LOST_SECONDS:
+                    continue
+                slot.update(state="ended", exit=-1, disrupted=True, detail="its executor is lost")
+            return [dict(place.slot) for place in self._places.values() if place.slot is not None]
+
+    def start(self, slot: Slot, order: Dict[str, Any]) -> bool:
+        """Gives the slot to a free place; False if there is none."""
+        now = time.monotonic()
+        with self._lock:
+            for name, place in self._places.items():
+                there = place.slot is None and now - place.heard < _LOST_SECONDS / 5
+                if there and self._may_take(name, slot["task"]):
+                    place.slot, place.order = {**slot, "state": "asked"}, order
+                    place.kill = False
+                    return True
+        return False
+
+    def kill(self, name: str) -> None:
+        with self._lock:
+            for place in self._places.values():
+                if place.slot is not None and place.slot["slot"] == name:
+                    place.kill = True
+
+    def forget(self, name: str) -> None:
+        with self._lock:
+            for place in self._places.values():
+                if place.slot is not None and place.slot["slot"] == name:
+                    place.slot, place.order = None, None
+
+    def _may_take(self, place: str, task: str) -> bool:
+        is_local_task = self._local_tasks != "" and task.rpartition("-")[0] == self._local_tasks
+        return place.startswith(LOCAL) == is_local_task
+
+    def count_on_executors(self) -> int:
+        """How many places on executors are there, or may be."""
+        now = time.monotonic()
+        with self._lock:
+            return sum(
+                now - place.heard < _LOST_SECONDS
+                for name, place in self._places.items()
+                if not name.startswith(LOCAL)
+            )
+
+    def leave(self) -> None:
+        """All places are to end."""
+        with self._lock:
+            self._leave = True
+
+    def wait_until_left(self, seconds: float) -> None:
+        """Waits until each place was told to end, and is heard no more, or is lost."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with self._lock:
+                now = time.monotonic()
+                waits = [p for p in self._places.values() if now - p.heard < _LOST_SECONDS]
+                if all(place.left for place in waits):
+                    return
+            time.sleep(_POLL_SECONDS)
+
+
+class PlacesServer:
+    """Answers those who know its token, on a port of 127.0.0.1. close() ends it."""
+
+    def __init__(self, places: Answers) -> None:
+        self.token = secrets.token_hex(32)
+        handler = type("Handler", (_Handler,), {"places": places, "token": self.token})
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    places: Answers
+    token: str
+    timeout = 10
+
+    def do_POST(self) -> None:
+        given = self.headers.get("Authorization", "")
+        if not hmac.compare_digest(given, f"Bearer {self.token}"):
+            self.send_error(401)
+            return
+        size = int(self.headers.get("Content-Length", "0"))
+        if size > 1 << 20:
+            self.send_error(413)
+            return
+        body = json.dumps(self.places.answer(json.loads(self.rfile.read(size)))).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        try:
+            self.end_headers()
+            self.wfile.write(body)
+        except OSError:
+            pass  # it has not waited for the answer, and asks again
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass

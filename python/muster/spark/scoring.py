@@ -1,0 +1,319 @@
+"""transform: rows go through `muster predict` in each Python worker, one row in, one row out."""
+
+from __future__ import annotations
+
+import collections
+import queue
+import subprocess
+import tempfile
+import threading
+from typing import IO, Any, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional
+
+from pyspark.sql import types as spark_types
+
+from muster import binary
+from muster.spark import columns, model_files
+from muster.spark.params import OutputParams
+
+_AHEAD = 4  # batches that the program may have before its answer to the first is waited for
+_PREFIX = "__muster_"  # of columns between the scorer and the columns that transform adds
+_SPARK_TYPES = {
+    "int64": spark_types.LongType(),
+    "float": spark_types.FloatType(),
+    "binary": spark_types.StringType(),
+}
+
+
+class Output(NamedTuple):
+    """An output of the model: its name, Arrow's name of its type, and whether it has several values."""
+
+    name: str
+    type: str
+    list: bool
+
+
+class _Task(NamedTuple):
+    """What a task must know."""
+
+    place: model_files.Place
+    inputs: List[columns.Column]  # columns of the stream
+    fixed: Dict[str, Any]  # those that no column of the DataFrame gives
+    sent: Dict[str, str]  # columns of the DataFrame by the input that they are
+    kept: List[str]
+    outputs: List[str]
+
+
+def transform(df: Any, place: model_files.Place, params: OutputParams) -> Any:
+    """The DataFrame with the columns that `params` asks for. Raises ValueError if it lacks an input."""
+    with place.opened() as folder:
+        wanted = columns.inputs_of(folder)
+        given, vectors = _with_arrays(df, wanted)
+        inputs, fixed = _stream(given, wanted)
+        outputs = {o.name: o for o in _ask(folder, inputs)}
+    added = _added(params, outputs)
+    for name in added:
+        if name in df.columns:
+            raise ValueError(f"the DataFrame has a column '{name}' already: drop it, or set another name")
+    used = [name for name in outputs if any(name in sources for sources, _ in added.values())]
+    fields = [*given.schema.fields]
+    fields = [f for f in fields if f.name not in vectors.values()]
+    task = _Task(
+        place=place,
+        inputs=inputs,
+        fixed=fixed,
+        sent={c["name"]: vectors.get(c["name"], c["name"]) for c in inputs if c["name"] not in fixed},
+        kept=[field.name for field in fields],
+        outputs=used,
+    )
+    raw = [_field(outputs[name]) for name in used]
+    scored = given.mapInArrow(_scorer(task), spark_types.StructType([*fields, *raw]))
+    return _finished(scored, task.kept, added)
+
+
+def _with_arrays(df: Any, wanted: columns.Inputs) -> Any:
+    """Adds an array for each input that is a vector of Spark ML; returns their names by input."""
+    from pyspark.ml.functions import vector_to_array
+    from pyspark.sql import functions
+
+    vectors = {}
+    for column in wanted.inputs:
+        name = column["name"]
+        if name in df.columns and columns.is_vector(df.schema[name].dataType):
+            vectors[name] = _PREFIX + "input_" + name
+            array = vector_to_array(functions.col(columns.quoted(name)), "float32")
+            df = df.withColumn(vectors[name], array)
+    return df, vectors
+
+
+def _stream(df: Any, wanted: columns.Inputs) -> Any:
+    """The inputs that are sent to the program, and the values of those that no column gives."""
+    needless = [wanted.label, wanted.weight]
+    features = [c for c in wanted.inputs if c["name"] not in needless or not c["name"]]
+    schema = spark_types.StructType(
+        [
+            spark_types.StructField(f.name, spark_types.ArrayType(spark_types.FloatType()))
+            if columns.is_vector(f.dataType)
+            else f
+            for f in df.schema.fields
+            if any(f.name == c["name"] for c in features)
+        ]
+    )
+    found = columns.for_model(schema, features, optional=[wanted.key])
+    fixed: Dict[str, Any] = {}
+    key = wanted.named(wanted.key)
+    if key is not None and key not in found:
+        fixed[wanted.key] = "" if key["type"] == "string" else 0
+        found.append(key)
+    if not found:
+        raise ValueError(columns.missing(features[0]["name"], df.columns))
+    return found, fixed
+
+
+def _ask(folder: str, inputs: List[columns.Column]) -> Iterator[Output]:
+    """The model's outputs, from a run without rows, which also checks that the inputs fit."""
+    with Scorer(folder, inputs, "the DataFrame") as scorer:
+        scorer.end()
+        for name, (values, lengths) in scorer.columns().items():
+            yield Output(name, str(values.type), lengths is not None)
+
+
+def _field(output: Output) -> Any:
+    kind = _SPARK_TYPES[output.type]
+    return spark_types.StructField(
+        _PREFIX + output.name, spark_types.ArrayType(kind) if output.list else kind
+    )
+
+
+def _added(params: OutputParams, outputs: Mapping[str, Output]) -> Dict[str, Any]:
+    """The columns to add: by name the outputs that it needs and the function that makes it."""
+    from pyspark.ml.functions import array_to_vector
+    from pyspark.sql import functions as f
+
+    def raw(name: str) -> Any:
+        return f.col(columns.quoted(_PREFIX + name))
+
+    found: Dict[str, Any] = {}
+    classes = "class_ids" in outputs
+    single = [o.name for o in outputs.values() if not o.list and o.type != "binary"]
+    predicted = "class_ids" if classes else next((n for n in single if n == "predictions"), "")
+    if not predicted and single and not classes:
+        predicted = single[0]
+    if params.getPredictionCol() and predicted:
+        found[params.getPredictionCol()] = ([predicted], lambda: raw(predicted).cast("double"))
+    if params.getProbabilityCol() and "probabilities" in outputs and classes:
+        found[params.getProbabilityCol()] = (
+            ["probabilities"],
+            lambda: array_to_vector(raw("probabilities").cast("array<double>")),
+        )
+    if params.getRawPredictionCol() and classes and "logits" in outputs:
+        logits = raw("logits").cast("array<double>" if outputs["logits"].list else "double")
+        both = logits if outputs["logits"].list else f.array(-logits, logits)
+        found[params.getRawPredictionCol()] = (["logits"], lambda: array_to_vector(both))
+    for name in params.getOutputCols():
+        if name not in outputs:
+            raise ValueError(f"the model has no output '{name}'; it has: {', '.join(outputs)}")
+        found[name] = ([name], lambda name=name: raw(name))
+    return found
+
+
+def _finished(scored: Any, kept: List[str], added: Mapping[str, Any]) -> Any:
+    from pyspark.sql import functions
+
+    chosen = [functions.col(columns.quoted(name)) for name in kept]
+    return scored.select(*chosen, *(make().alias(name) for name, (_, make) in added.items()))
+
+
+def _scorer(task: _Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """The function that a task runs on the batches of its partition."""
+
+    def score(batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        where = f"partition {context.partitionId()}" if context is not None else "the rows"
+        first = next((batch for batch in batches if batch.num_rows > 0), None)
+        if first is None:
+            return
+        with task.place.opened() as folder, Scorer(folder, task.inputs, where) as scorer:
+            yield from _answers(task, scorer, first, batches)
+
+    return score
+
+
+def _answers(task: _Task, scorer: Scorer, first: Any, batches: Iterator[Any]) -> Iterator[Any]:
+    pending: Deque[Any] = collections.deque()
+    batch: Optional[Any] = first
+    while batch is not None:
+        if batch.num_rows > 0:
+            scorer.put(_renamed(batch, task.sent), task.fixed)
+            pending.append(batch)
+        while len(pending) > _AHEAD:
+            yield _answered(task, pending.popleft(), scorer)
+        batch = next(batches, None)
+    scorer.end()
+    while pending:
+        yield _answered(task, pending.popleft(), scorer)
+
+
+def _renamed(batch: Any, sent: Mapping[str, str]) -> Any:
+    """The columns that are sent, by the names of their inputs."""
+    import pyarrow
+
+    arrays = [batch.column(batch.schema.get_field_index(name)) for name in sent.values()]
+    return pyarrow.RecordBatch.from_arrays(arrays, names=list(sent))
+
+
+def _answered(task: _Task, batch: Any, scorer: Scorer) -> Any:
+    """The rows with what the program said of them."""
+    import pyarrow
+
+    answers = scorer.get(batch.num_rows)
+    arrays = [batch.column(batch.schema.get_field_index(name)) for name in task.kept]
+    arrays += [answers.column(answers.schema.get_field_index(name)) for name in task.outputs]
+    return pyarrow.RecordBatch.from_arrays(
+        arrays, names=task.kept + [_PREFIX + name for name in task.outputs]
+    )
+
+
+class Scorer:
+    """A running `muster predict`. put() and get() belong to one thread; another one reads."""
+
+    def __init__(self, folder: str, inputs: List[columns.Column], where: str) -> None:
+        from muster.arrow_stream import StreamWriter
+
+        self._errors: IO[bytes] = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            [binary.find(), "predict", "--model-dir", folder, "--data", "-", "--out", "-",
+             "--format", "batches", "--threads", "1", "--quiet"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
+        )  # fmt: skip
+        self._read: queue.Queue[Any] = queue.Queue()
+        self._thread = threading.Thread(target=self._read_all, daemon=True)
+        self._thread.start()
+        self._rest: List[Any] = []  # answers that no get() has taken
+        try:
+            self._writer = StreamWriter(self._write, inputs, where)
+        except BrokenPipeError:
+            self.columns()  # raises what the program said
+            raise
+
+    def __enter__(self) -> Scorer:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._thread.join()
+        for pipe in (self._process.stdin, self._process.stdout, self._errors):
+            try:
+                pipe.close()  # type: ignore[union-attr]
+            except BrokenPipeError:
+                pass
+
+    def put(self, batch: Any, fixed: Mapping[str, Any]) -> None:
+        try:
+            self._writer.write(batch, fixed)
+        except BrokenPipeError:
+            pass  # get() says why
+
+    def end(self) -> None:
+        try:
+            self._writer.end()
+            self._process.stdin.close()  # type: ignore[union-attr]
+        except BrokenPipeError:
+            pass
+
+    def columns(self) -> Dict[str, Any]:
+        """The stream's columns, once."""
+        found: Dict[str, Any] = self._next()
+        return found
+
+    def get(self, rows: int) -> Any:
+        """The answers to the next rows. Raises MusterError with what the program said."""
+        import pyarrow
+
+        found = self._rest
+        while sum(batch.num_rows for batch in found) < rows:
+            found.append(_as_batch(self._next()))
+        table = pyarrow.Table.from_batches(found)
+        self._rest = table.slice(rows).to_batches()
+        return table.slice(0, rows).combine_chunks().to_batches()[0]
+
+    def _next(self) -> Any:
+        item = self._read.get()
+        if isinstance(item, Exception):
+            self._process.wait()
+            self._errors.seek(0)
+            said = self._errors.read().decode(errors="replace").strip()
+            raise binary.MusterError(said or str(item))
+        return item
+
+    def _write(self, parts: List[Any]) -> None:
+        for part in parts:
+            self._process.stdin.write(part)  # type: ignore[union-attr]
+        self._process.stdin.flush()  # type: ignore[union-attr]
+
+    def _read_all(self) -> None:
+        from muster.arrow_stream import read_stream
+
+        try:
+            for batch in read_stream(self._process.stdout.read):  # type: ignore[union-attr]
+                self._read.put(batch)
+            self._read.put(EOFError("muster predict gave fewer rows than it got"))
+        except Exception as error:  # raised again by _next()
+            self._read.put(error)
+
+
+def _as_batch(columns_: Mapping[str, Any]) -> Any:
+    import pyarrow
+
+    from muster.arrow_stream import offsets_of
+
+    arrays = []
+    for values, lengths in columns_.values():
+        if str(values.type) == "binary":
+            values = values.cast(pyarrow.string())
+        if lengths is not None:
+            values = pyarrow.ListArray.from_arrays(offsets_of(lengths), values)
+        arrays.append(values)
+    return pyarrow.RecordBatch.from_arrays(arrays, names=list(columns_))

@@ -1,0 +1,125 @@
+"""Objects over a unix socket, between processes of one user on one machine.
+
+The socket lies in a folder of mode 0700, and each side checks that its peer has the same user: what is
+received is unpickled.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import socket
+import struct
+import threading
+from typing import Any, Optional
+
+_LENGTH = struct.Struct("<Q")
+_READ_BYTES = 1 << 18
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+
+
+class Closed(Exception):
+    """The peer has closed the channel, or did not read for the channel's send timeout."""
+
+
+def listen(folder: str, name: str) -> socket.socket:
+    """A listening socket NAME in the folder, in place of an earlier one there."""
+    path = os.path.join(folder, name)
+    if os.path.exists(path):
+        os.unlink(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with _Folder(folder) as reached:
+        listener.bind(f"{reached}/{name}")
+    listener.listen(64)
+    return listener
+
+
+def connect(path: str, send_seconds: float) -> Channel:
+    """Raises OSError if nobody listens there."""
+    folder, name = os.path.split(path)
+    peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with _Folder(folder) as reached:
+            peer.connect(f"{reached}/{name}")
+        return Channel(peer, send_seconds)
+    except BaseException:
+        peer.close()
+        raise
+
+
+class _Folder:
+    """A short name of a folder: the path of a socket has at most 107 bytes."""
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def __enter__(self) -> str:
+        return f"/proc/self/fd/{self._descriptor}"
+
+    def __exit__(self, *error: object) -> None:
+        os.close(self._descriptor)
+
+
+class Channel:
+    """Any thread may send; one may receive at the same time."""
+
+    def __init__(self, peer: socket.socket, send_seconds: float) -> None:
+        """Raises PermissionError if the peer belongs to another user."""
+        size = _CREDENTIALS.size
+        credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        if _CREDENTIALS.unpack(credentials)[1] != os.getuid():
+            raise PermissionError("the other end of a feed's socket belongs to another user")
+        whole = int(send_seconds)
+        timeout = struct.pack("ll", whole, int((send_seconds - whole) * 1e6))
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout)
+        self._peer = peer
+        self._sending = threading.Lock()
+        self._received = bytearray()
+
+    def send(self, message: Any) -> int:
+        """Returns the size of what was sent. Raises Closed."""
+        body = pickle.dumps(message, protocol=4)
+        try:
+            with self._sending:
+                self._peer.sendall(_LENGTH.pack(len(body)))
+                self._peer.sendall(body)
+        except OSError as error:  # BlockingIOError after the send timeout
+            raise Closed(str(error)) from None
+        return len(body)
+
+    def receive(self, seconds: float) -> Optional[Any]:
+        """The next message; None if it has not arrived after so many seconds. Raises Closed."""
+        while True:
+            message = self._take()
+            if message is not None:
+                return message
+            poll = select.poll()
+            poll.register(self._peer, select.POLLIN)
+            if not poll.poll(seconds * 1000):
+                return None
+            try:
+                part = self._peer.recv(_READ_BYTES)
+            except OSError as error:
+                raise Closed(str(error)) from None
+            if not part:
+                raise Closed("the other end has closed the channel")
+            self._received += part
+
+    def _take(self) -> Optional[Any]:
+        if len(self._received) < _LENGTH.size:
+            return None
+        (size,) = _LENGTH.unpack_from(self._received)
+        end = _LENGTH.size + size
+        if len(self._received) < end:
+            return None
+        body = bytes(self._received[_LENGTH.size : end])
+        del self._received[:end]
+        return pickle.loads(body)
+
+    def close(self) -> None:
+        try:
+            self._peer.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits in receive()
+        except OSError:
+            pass  # the peer was first
+        self._peer.close()

@@ -1,0 +1,38 @@
+#include "muster/cli/jobs/job_printer.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster::cli {
+namespace {
+
+using formats::Json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(JobListTest, JobsOnYarnHaveTheirApplication) {
+  const Json here = {{"name", "here"}, {"phase", "running"}, {"tasks", {{{"task", "worker-0"}}}}};
+  const Json there = {{"name", "there"},
+                      {"phase", "failed"},
+                      {"message", "why"},
+                      {"application", "application_1_2"},
+                      {"tasks", Json::array()}};
+  EXPECT_THAT(JobList({here}, 0), Not(HasSubstr("APPLICATION")));
+  EXPECT_EQ(JobList({here, there}, 0),
+            "JOB    STATE    TASKS  AGE  TOOK  APPLICATION\n"
+            "here   running  1\n"
+            "there  failed                     application_1_2  why\n");
+}
+
+TEST(FailureTextTest, WhatTheMessageSaysIsNotSaidAgain) {
+  Json job = {{"name", "j"},
+              {"phase", "failed"},
+              {"message", "worker-0: exit code 3, and its budget is spent"},
+              {"failures", {{{"task", "worker-0"}, {"text", "exit code 3"}, {"seconds", 15.0}}}}};
+  EXPECT_EQ(FailureText(job), "worker-0 failed 15s after the job's start\n");
+  job["message"] = "it took too long";
+  EXPECT_EQ(FailureText(job), "first worker-0: exit code 3, 15s after the job's start\n");
+}
+
+}  // namespace
+}  // namespace muster::cli

@@ -1,0 +1,92 @@
+#include "muster/cli/jobs/job_tellers.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+
+#include "muster/base/strings.h"
+
+namespace muster::cli {
+
+using formats::Json;
+using formats::JsonFields;
+
+namespace {
+
+constexpr auto kObeyTime = std::chrono::seconds(5);  // for an operator to see an order
+constexpr double kObeyLook = 0.2;                    // seconds between two looks at the job
+
+}  // namespace
+
+void FailureTeller::Tell(const Json& job) {
+  JsonFields fields(job, "job");
+  for (const Json& task : fields.List("tasks")) {
+    JsonFields about(task, "task");
+    const std::string why = about.Text("given_up");
+    const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
+    if (why.empty() || !given_up_.insert(incarnation).second) continue;
+    say_(StrCat(about.Text("task"), ": ", why, "; it ends there by itself"));
+  }
+  const bool has_failed = fields.Text("phase") == "failed";
+  for (const Json& failure : fields.List("failures")) {
+    JsonFields about(failure, "failure");
+    const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
+    if (has_failed || !told_.insert(incarnation).second) continue;
+    const std::string task = about.Text("task"), text = about.Text("text");
+    if (std::exchange(last_[task], text) == text) {
+      say_(StrCat(task, " failed again, in the same way"));
+    } else {
+      say_(StrCat(task, " failed: ", text, about.Bool("follow_up", false) ? " (a follow-up)" : ""));
+    }
+  }
+  const Json& losses = fields.List("lost_checkpoints");
+  for (; losses_told_ < losses.size(); ++losses_told_) {
+    say_(JsonFields(losses[losses_told_], "lost checkpoints").Text("text"));
+  }
+}
+
+void FinishTeller::Tell(const Json& job) {
+  JsonFields fields(job, "job");
+  if (told_ || fields.Text("phase") != "finishing") return;
+  for (const Json& task : fields.List("tasks")) {
+    JsonFields about(task, "task");
+    const std::string name = about.Text("task");
+    if (!name.starts_with("evaluator") || about.Text("phase") != "running") continue;
+    told_ = true;
+    say_(StrCat("the training has succeeded; ", name,
+                " continues and is waited for until it has evaluated the last checkpoint and "
+                "exported; Ctrl-C ends it"));
+  }
+}
+
+void ProblemTeller::Tell(const Json& job) {
+  const auto tell = [&](const std::string& who, const std::string& what) {
+    std::set<std::string>& told = told_[who];
+    if (what.empty()) {
+      told.clear();
+    } else if (told.insert(what).second) {
+      say_(who.empty() ? what : StrCat(who, ": ", what));
+    }
+  };
+  JsonFields fields(job, "job");
+  tell("", fields.Text("coordinator"));
+  tell("note", absl::StrJoin(fields.Texts("notes"), "; "));
+  for (const Json& task : fields.List("tasks")) {
+    JsonFields about(task, "task");
+    tell(about.Text("task"), about.Text("problem"));
+  }
+}
+
+void TellUnheard(control::JobPlace& place, const Say& say) {
+  std::string why;
+  const auto deadline = std::chrono::steady_clock::now() + kObeyTime;
+  do {
+    const auto job = place.Describe();
+    why = job.ok() ? JsonFields(*job, "job").Text("coordinator") : "";
+  } while (!why.empty() && std::chrono::steady_clock::now() < deadline &&
+           !place.WaitForEnd(kObeyLook));
+  if (!why.empty()) say(why);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,110 @@
+#include "muster/cli/train/kafka_ranges.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/match.h"
+
+#include "muster/base/strings.h"
+#include "muster/data/kafka/kafka_set.h"
+#include "muster/io/path_scheme.h"
+#include "nlohmann/json.hpp"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kMaxFileBytes = size_t{16} << 20;
+
+// By topic: its name with ranges.
+using Recorded = std::map<std::string, std::string>;
+
+std::string RecordPath(const TrainFlags& flags) {
+  return io::JoinPath(flags.run.model_dir, "kafka.json");
+}
+
+absl::StatusOr<Recorded> ReadRecorded(io::FileSystem& files, const std::string& path) {
+  const auto text = io::ReadFile(files, path, kMaxFileBytes);
+  if (absl::IsNotFound(text.status())) return Recorded();
+  MUSTER_RETURN_IF_ERROR(text.status());
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  Recorded recorded;
+  if (json.is_object()) {
+    for (const auto& [topic, name] : json.items()) {
+      if (name.is_string()) recorded[topic] = name.get<std::string>();
+    }
+    if (recorded.size() == json.size()) return recorded;
+  }
+  return absl::DataLossError(
+      StrCat(path, ": does not hold the ranges of topics; remove it, and give --fresh-data"));
+}
+
+// Returns the name with the ranges of `recorded`, whose brokers may be others by now.
+absl::StatusOr<std::string> WithRecorded(data::KafkaName name, const std::string& recorded) {
+  MUSTER_ASSIGN_OR_RETURN(data::KafkaName before, data::ParseKafkaName(recorded));
+  name.ranges = std::move(before.ranges);
+  name.chunk = before.chunk;
+  return data::PrintKafkaName(name);
+}
+
+}  // namespace
+
+void ReplaceWord(const std::string& old, const std::string& text, std::vector<std::string>* words) {
+  for (std::string& word : *words) {
+    if (word == old || absl::EndsWith(word, StrCat("=", old))) {
+      word.replace(word.size() - old.size(), old.size(), text);
+    }
+  }
+}
+
+absl::Status FixTopics(io::FileSystem& files, TrainFlags* flags,
+                       std::vector<std::string>* arguments) {
+  std::vector<std::string*> names;
+  for (auto* const patterns : {&flags->data.patterns, &flags->eval.data.patterns}) {
+    if (flags->follow && patterns == &flags->data.patterns) continue;
+    for (std::string& pattern : *patterns) {
+      if (IsTopic(pattern)) names.push_back(&pattern);
+    }
+  }
+  if (names.empty()) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(const data::KafkaSettings settings, ReadKafkaSettings(flags->data.kafka));
+  const std::string path = RecordPath(*flags);
+  Recorded recorded;
+  if (!flags->fresh_data) {
+    MUSTER_ASSIGN_OR_RETURN(recorded, ReadRecorded(files, path));
+  }
+  bool changed = false;
+  for (std::string* const text : names) {
+    MUSTER_ASSIGN_OR_RETURN(const data::KafkaName name, data::ParseKafkaName(*text));
+    if (name.is_fixed() && name.chunk > 0) continue;
+    std::string& known = recorded[name.topic];
+    if (name.is_fixed() || known.empty()) {
+      MUSTER_ASSIGN_OR_RETURN(const auto fixed, data::FixKafkaNames({*text}, settings));
+      known = fixed.front();
+      changed = true;
+    }
+    MUSTER_ASSIGN_OR_RETURN(const std::string fixed, WithRecorded(name, known));
+    ReplaceWord(*text, fixed, arguments);
+    *text = fixed;
+  }
+  if (!changed) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(files.MakeFolders(flags->run.model_dir));
+  return io::WriteFileAtomically(files, path, nlohmann::json(recorded).dump(1) + "\n");
+}
+
+absl::Status CheckTopicsAreFixed(const TrainFlags& flags) {
+  for (const auto* const patterns : {&flags.data.patterns, &flags.eval.data.patterns}) {
+    for (const std::string& pattern : *patterns) {
+      if (!IsTopic(pattern)) continue;
+      MUSTER_ASSIGN_OR_RETURN(const data::KafkaName name, data::ParseKafkaName(pattern));
+      if (name.is_fixed() && name.chunk > 0) continue;
+      return absl::InvalidArgumentError(
+          StrCat(pattern,
+                 ": each task would read the records that it finds; give all tasks the "
+                 "same ranges: muster records ranges ",
+                 pattern, " prints them"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster::cli

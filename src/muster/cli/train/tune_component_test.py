@@ -1,0 +1,258 @@
+"""`muster tune`: searches of a model file and of a command, killed, continued and reproduced."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from testbed.tensorboard import serve
+
+MODEL = """
+inputs: {x: float, city: string, y: int}
+label: y
+columns:
+  x: {numeric: x}
+  city: {vocabulary: city, words: [a, b, c]}
+  city_embedding: {embedding: city, dimension: 4}
+model:
+  type: wide_deep
+  linear: {columns: [city], optimizer: {ftrl: {learning_rate: 0.1}}}
+  dnn: {columns: [x, city_embedding], hidden_units: [8, 4], optimizer: {adagrad: {learning_rate: 0.05}}}
+train: {batch_size: 16, epochs: 4, seed: 3}
+"""
+SEARCH = """
+model: model.yaml
+train: rows.csv
+eval: rows.csv
+space:
+  model.dnn.optimizer.adagrad.learning_rate: {loguniform: [0.001, 1]}
+  model.dnn.hidden_units: {choice: [[8, 4], [16]]}
+  train.batch_size: {int: [16, 64], step: 16}
+metric: {maximize: auc}
+sampler: {tpe: {startup_trials: 4}}
+scheduler: {asha: {factor: 2}}
+budget: {trials: 10}
+"""
+
+
+@pytest.fixture
+def here(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.yaml").write_text(MODEL)
+    (tmp_path / "search.yaml").write_text(SEARCH)
+    draw = random.Random(1)
+    rows = []
+    for _ in range(600):
+        x, city = draw.gauss(0, 1), draw.choice("abc")
+        rows.append(f"{x:.4f},{city},{int(x + draw.gauss(0, 1) > 0)}\n")
+    (tmp_path / "rows.csv").write_text("x,city,y\n" + "".join(rows))
+    return tmp_path
+
+
+def trials_of(folder: pathlib.Path) -> list[dict]:
+    """What the journal says of each trial, without times."""
+    trials: dict[int, dict] = {}
+    for line in (folder / "study.log").read_text().splitlines():
+        event = json.loads(line[9:])
+        for drawn in ("seconds", "elapsed"):
+            event.pop(drawn, None)
+        kind = event.pop("event")
+        if kind == "trial":
+            trials[event["trial"]] = {"point": event["point"], "reports": [], "ends": []}
+        elif kind in ("report", "end"):
+            trials[event["trial"]][f"{kind}s"].append(event)
+    assert list(trials) == list(range(len(trials)))
+    return list(trials.values())
+
+
+def checkpoint_bytes(folder: pathlib.Path, step: int) -> list[bytes]:
+    paths = sorted(folder.glob(f"model.ckpt-{step}.*"))
+    assert len(paths) == 2, paths
+    return [path.read_bytes() for path in paths]
+
+
+def test_the_printed_command_reproduces_the_best_trial(muster, here):
+    events = muster.json("tune", "search.yaml")
+    trials, study = events[:-1], events[-1]
+    assert len(trials) == 10 and study["event"] == "study"
+    assert {trial["state"] for trial in trials} == {"complete", "stopped"}
+    best = study["best"]
+    assert best["auc"] == max(t["auc"] for t in trials if t["state"] == "complete")
+    words = shlex.split(study["command"])
+    assert words[0] == "muster"
+    muster.run(*words[1:])
+    trial = here / f"search-study/trials/{best['trial']:04d}"
+    again = here / "best-model"
+    assert checkpoint_bytes(trial, best["step"]) == checkpoint_bytes(again, best["step"])
+    assert (here / "search-study/best/saved_model.pb").is_file()
+    assert set(study["importance"]) == set(best["parameters"])
+
+
+def test_threads_and_processes_do_the_same(muster, here):
+    search = SEARCH.replace("{tpe: {startup_trials: 4}}", "random").replace("{asha: {factor: 2}}", "none")
+    (here / "search.yaml").write_text(search)
+    found = []
+    for folder, flags in (("one", ()), ("threads", ("--parallel", 3)),
+                          ("processes", ("--parallel", 2, "--processes"))):  # fmt: skip
+        muster.run("tune", "search.yaml", folder, *flags)
+        trials = trials_of(here / folder)
+        found.append([(t["point"], np.float32(t["ends"][0]["value"])) for t in trials])
+        for number, trial in enumerate(trials):
+            step = trial["ends"][0]["step"]
+            trial_folder = f"trials/{number:04d}"
+            own = checkpoint_bytes(here / folder / trial_folder, step)
+            assert own == checkpoint_bytes(here / "one" / trial_folder, step)
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_study_that_is_killed_continues_with_the_same_trials(muster, here):
+    muster.run("tune", "search.yaml", "undisturbed")
+    expected = trials_of(here / "undisturbed")
+    whole = (here / "undisturbed/study.log").stat().st_size
+    journal = here / "killed/study.log"
+    draw = random.Random(3)
+    for kill in range(4):  # each when the journal has got so long
+        length = whole * draw.uniform(0.2 * kill, 0.2 * (kill + 1))
+        process = subprocess.Popen(
+            [muster.binary, "tune", "search.yaml", "killed", "--quiet"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        while not journal.exists() or journal.stat().st_size < length:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.001)
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+    muster.run("tune", "search.yaml", "killed")
+    assert trials_of(here / "killed") == expected
+    for number, trial in enumerate(expected):
+        step = trial["ends"][0]["step"]
+        assert checkpoint_bytes(here / f"killed/trials/{number:04d}", step) == checkpoint_bytes(
+            here / f"undisturbed/trials/{number:04d}", step
+        )
+
+
+OBJECTIVE = """
+import json, os, sys, time
+with open("runs", "a") as runs: runs.write(os.environ["MUSTER_TRIAL"] + "\\n")
+time.sleep(0.01)
+print(json.dumps({"loss": float(sys.argv[1]) ** 2}))
+"""
+COMMAND_SEARCH = """
+space: {x: {uniform: [-1, 1]}}
+metric: {minimize: loss}
+sampler: random
+budget: {trials: 20}
+"""
+
+
+def test_a_command_is_searched(muster, here):
+    (here / "objective.py").write_text(OBJECTIVE)
+    (here / "command.yaml").write_text(COMMAND_SEARCH)
+    words = ["tune", "command.yaml", "--parallel", 4, "--json", "--",
+             sys.executable, "objective.py", "{x}"]  # fmt: skip
+    events = [json.loads(line) for line in muster.run(*words).splitlines()]
+    assert sorted(map(int, (here / "runs").read_text().split())) == list(range(20))
+    for event in events[:-1]:
+        assert event["loss"] == pytest.approx(event["parameters"]["x"] ** 2)
+    best = events[-1]["best"]
+    assert events[-1]["command"] == f"{sys.executable} objective.py {best['parameters']['x']!r}"
+    # Nothing is left to do.
+    assert len(muster.run(*words).splitlines()) == 1
+    assert len((here / "runs").read_text().split()) == 20
+
+
+def test_failures_and_signals(muster, here):
+    (here / "command.yaml").write_text(COMMAND_SEARCH)
+    errors = muster.fail("tune", "command.yaml", "failing", "--quiet", "--",
+                         "sh", "-c", "echo no {x} >&2; exit 3")  # fmt: skip
+    assert errors.startswith("muster: the first 5 trials failed, trial 0 with: exit code 3: no ")
+    assert len(trials_of(here / "failing")) == 5
+    words = ["tune", "command.yaml", "slow", "--", "sleep", "10{x}"]
+    process = subprocess.Popen([muster.binary, *words], stderr=subprocess.PIPE, text=True)
+    journal = here / "slow/study.log"
+    end = time.monotonic() + 30
+    while not journal.exists() or journal.read_text().count("\n") < 2:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert "is run by another process" in muster.fail(*words)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1 and "the same command continues" in errors
+    assert trials_of(here / "slow")[0]["ends"] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("train.batch_size", "train.batchsize", "unknown key 'batchsize'"),
+        ("maximize: auc", "maximize: acu", "did you mean 'auc'"),
+        ("budget: {trials: 10}", "", "has no budget"),
+        ("space:", "spaces:", "unknown key 'spaces'"),
+        ("model: model.yaml", "model: absent.yaml", "absent.yaml"),
+    ],
+)  # fmt: skip
+def test_wrong_searches_are_refused_in_one_line(muster, here, old, new, says):
+    assert old in SEARCH
+    (here / "search.yaml").write_text(SEARCH.replace(old, new))
+    result = muster.call("tune", "search.yaml")
+    assert result.returncode in (1, 2)
+    assert says in result.stderr and result.stderr.count("\n") == 1, result.stderr
+    assert not os.path.exists("search-study")
+
+
+def test_another_search_is_refused_and_a_larger_budget_continues(muster, here):
+    muster.run("tune", "search.yaml", "--trials", 2)
+    (here / "search.yaml").write_text(SEARCH.replace("maximize", "minimize"))
+    assert "begun with another 'metric'" in muster.fail("tune", "search.yaml")
+    (here / "search.yaml").write_text(SEARCH)
+    events = muster.json("tune", "search.yaml", "--trials", 4)
+    assert [event["trial"] for event in events[:-1]] == [2, 3]
+
+
+def test_tensorboard_shows_the_study(muster, here):
+    events = muster.json("tune", "search.yaml")
+    trials = {f"trial-{e['trial']:04d}": e for e in events if e["event"] == "trial"}
+    body = {
+        "experimentName": "", "colParams": [], "startIndex": 0, "sliceSize": 50,
+        "allowedStatuses": ["STATUS_UNKNOWN", "STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_RUNNING"],
+    }  # fmt: skip
+    with serve(here / "search-study/hparams") as board:
+
+        def groups():
+            found = board.post("plugin/hparams/session_groups", body).get("sessionGroups", [])
+            return found if len(found) == len(trials) else None
+
+        shown = board.wait(groups)
+        wanted = {"experimentName": "", "includeMetrics": True}
+        experiment = board.post("plugin/hparams/experiment", wanted)
+    infos = {info["name"]: info for info in experiment["hparamInfos"]}
+    rate = "model.dnn.optimizer.adagrad.learning_rate"
+    assert set(infos) == {rate, "model.dnn.hidden_units", "train.batch_size"}
+    assert all(info["differs"] for info in infos.values())
+    assert [info["name"]["tag"] for info in experiment["metricInfos"]] == ["auc"]
+    for group in shown:
+        (session,) = group["sessions"]
+        trial = trials[session["name"]]
+        assert session["status"] == "STATUS_SUCCESS"
+        (value,) = session["metricValues"]
+        assert value["value"] == pytest.approx(trial["auc"], rel=1e-6)
+        assert group["hparams"][rate] == trial["parameters"][rate]
+
+
+def test_a_study_and_a_training_share_no_folder(muster, here):
+    muster.run("tune", "search.yaml", "study")
+    trial = here / "study/trials/0000"
+    assert "is a model folder: give the study a folder of its own" in muster.fail("tune", "search.yaml", trial)
+    model = ["train", "model.yaml", "--train", "rows.csv"]
+    assert "is the folder of a study" in muster.fail(*model, "--model-dir", here / "study")

@@ -1,0 +1,297 @@
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "muster/base/crc32c.h"
+#include "muster/cli/common/help.h"
+#include "muster/cli/common/interrupt.h"
+#include "muster/cli/common/verb.h"
+#include "muster/cli/jobs/job_client.h"
+#include "muster/cli/train/model_flags.h"
+#include "muster/cli/train/model_text.h"
+#include "muster/cli/train/tune_report.h"
+#include "muster/cli/train/tune_training.h"
+#include "muster/cli/train/verbs.h"
+#include "muster/files/file_systems.h"
+#include "muster/tune/command_objective.h"
+#include "muster/tune/runner.h"
+#include "muster/tune/study_events.h"
+#include "muster/tune/study_folder.h"
+#include "muster/tune/study_server.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr uint64_t kMostSearchBytes = uint64_t{1} << 20;
+constexpr auto kTick = std::chrono::milliseconds(200);
+constexpr int kTicksBetweenEvents = 50;
+// A server whose caller was killed ends within moments, and the next one takes over.
+constexpr double kServeWaitSeconds = 10;
+
+struct TuneFlags {
+  std::string search;
+  std::string folder;
+  int parallel = 1;
+  bool processes = false;
+  bool serve = false;
+  int64_t trials = 0;
+  std::string time;
+  OutputFlags output;
+  std::vector<std::string> command;  // "": the search of a model file
+};
+
+// "searches/adult.yaml" -> "adult-study".
+std::string DefaultFolder(const std::string& search) {
+  const std::string name = io::Basename(search);
+  return StrCat(name.substr(0, name.rfind('.')), "-study");
+}
+
+absl::StatusOr<tune::SearchFile> LoadSearch(io::FileSystem& files, const TuneFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const std::string text,
+                          io::ReadFile(files, flags.search, kMostSearchBytes));
+  MUSTER_ASSIGN_OR_RETURN(
+      tune::SearchFile search,
+      tune::ParseSearchFile(text, flags.search, flags.serve || !flags.command.empty()));
+  tune::Budget& budget = search.study.budget;
+  if (flags.trials > 0) budget.trials = flags.trials;
+  if (!flags.time.empty()) {
+    auto seconds = tune::ParseSeconds(flags.time);
+    if (!seconds.ok()) return Annotate(seconds.status(), "--time");
+    budget.seconds = *seconds;
+  }
+  const bool is_grid = search.study.sampler.kind == tune::SamplerSpec::Kind::kGrid;
+  if (flags.serve) return search;
+  if (budget.trials == 0 && budget.records == 0 && budget.seconds == 0 && !is_grid) {
+    return absl::InvalidArgumentError(StrCat(flags.search,
+                                             ": has no budget, so the search would not end; add "
+                                             "'budget: {trials: 50}', or give --trials 50"));
+  }
+  if (flags.command.empty()) {
+    MUSTER_RETURN_IF_ERROR(CheckSearch(files, search));
+  } else {
+    MUSTER_RETURN_IF_ERROR(tune::CheckPlaceholders(flags.command, search.study.space));
+  }
+  return search;
+}
+
+// What a study may not change, with the contents of its model file.
+absl::StatusOr<tune::Json> FixedPart(io::FileSystem& files, const tune::SearchFile& search,
+                                     const TuneFlags& flags) {
+  tune::Json fixed = tune::SearchJson(search, flags.command);
+  if (search.model.empty()) return fixed;
+  const auto info = files.Stat(search.model);
+  if (info.ok() && info->is_folder) return fixed;  // of an exported model
+  MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadModelText(files, search.model));
+  fixed["text of the model file (its checksum)"] = Crc32c(text);
+  return fixed;
+}
+
+class Tuning {
+ public:
+  Tuning(const TuneFlags& flags, io::FileSystem& files, tune::SearchFile search)
+      : flags_(flags), files_(files), search_(std::move(search)) {}
+
+  absl::Status Run() {
+    const double wait = flags_.serve ? kServeWaitSeconds : 0;
+    MUSTER_ASSIGN_OR_RETURN(folder_, tune::StudyFolder::Open(flags_.folder, wait));
+    MUSTER_ASSIGN_OR_RETURN(const tune::Json fixed, FixedPart(files_, search_, flags_));
+    MUSTER_ASSIGN_OR_RETURN(
+        const auto journal,
+        tune::StudyJournal::Open(files_, clock_, folder_->journal(), fixed, search_.study));
+    if (flags_.serve) return Serve(*journal);
+    MUSTER_ASSIGN_OR_RETURN(const auto objective, NewObjective());
+    TuneReport report(flags_.output, *journal);
+    report.SayContinues();
+    WriteEvents(*journal);
+    absl::Status ran;
+    {
+      std::jthread ticker([&](const std::stop_token& stop) {
+        for (int ticks = 1; !stop.stop_requested(); ++ticks) {
+          report.Tick();
+          if (ticks % kTicksBetweenEvents == 0) WriteEvents(*journal);
+          std::mutex mutex;
+          std::unique_lock lock(mutex);
+          std::condition_variable_any().wait_for(lock, stop, kTick, [] { return false; });
+        }
+      });
+      ran = tune::RunTrials(*journal, *objective, flags_.parallel, InterruptScope::requested(),
+                            [&](const tune::Trial& trial, const tune::Outcome& outcome) {
+                              report.AddTrial(trial, outcome);
+                            });
+    }
+    WriteEvents(*journal);
+    report.Close();
+    MUSTER_RETURN_IF_ERROR(ran);
+    return Conclude(*journal);
+  }
+
+ private:
+  // Answers the lines of standard input until it ends. Whoever writes them runs the trials.
+  absl::Status Serve(tune::StudyJournal& journal) {
+    tune::StudyServer server(journal, clock_);
+    auto written = std::chrono::steady_clock::now();
+    for (std::string line; std::getline(std::cin, line);) {
+      std::printf("%s\n", formats::PrintJson(server.Answer(line)).c_str());
+      if (std::fflush(stdout) != 0) break;  // nobody reads the answers
+      if (std::chrono::steady_clock::now() - written < kTick * kTicksBetweenEvents) continue;
+      WriteEvents(journal);
+      written = std::chrono::steady_clock::now();
+    }
+    WriteEvents(journal);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<tune::Objective>> NewObjective() {
+    if (flags_.command.empty() && !flags_.processes) {
+      return NewTrainingObjective(files_, clock_, search_, flags_.parallel,
+                                  [this](int64_t trial) { return folder_->trial(trial); });
+    }
+    MUSTER_ASSIGN_OR_RETURN(program_, OwnProgram());
+    return tune::NewCommandObjective(
+        {.words = [this](const tune::Trial& trial) { return TrialWords(trial); },
+         .metric = search_.study.goal.metric,
+         .log_folder = folder_->logs(),
+         .stop = &InterruptScope::requested()});
+  }
+
+  std::vector<std::string> TrialWords(const tune::Trial& trial) const {
+    if (!flags_.command.empty()) {
+      return tune::FillPlaceholders(flags_.command, search_.study.space, trial.point);
+    }
+    std::vector<std::string> words = {program_, "train"};
+    const std::vector<std::string> own =
+        TrainWords(search_, trial.point, folder_->trial(trial.number));
+    words.insert(words.end(), own.begin(), own.end());
+    words.insert(words.end(), {"--json", "--quiet"});
+    return words;
+  }
+
+  // For TensorBoard, whose page is no reason to end a study.
+  void WriteEvents(const tune::StudyJournal& journal) {
+    absl::Status written = tune::WriteExperiment(files_, clock_, folder_->hparams(), search_.study);
+    written.Update(tune::WriteMissingTrialEvents(files_, clock_, folder_->hparams(), search_.study,
+                                                 journal.GetSnapshot().history));
+    if (written.ok()) return;
+    std::fprintf(stderr, "warning: events for TensorBoard are missing: %s\n",
+                 std::string(written.message()).c_str());
+  }
+
+  // The command that gives the best trial by itself.
+  std::string BestCommand(const tune::Trial& best) const {
+    if (!flags_.command.empty()) {
+      return QuoteCommand(tune::FillPlaceholders(flags_.command, search_.study.space, best.point));
+    }
+    const bool stopped = best.state == tune::TrialState::kStopped;
+    std::vector<std::string> words = {"muster", "train"};
+    const std::vector<std::string> own =
+        TrainWords(search_, best.point, "best-model", stopped ? best.step : 0);
+    words.insert(words.end(), own.begin(), own.end());
+    return QuoteCommand(words);
+  }
+
+  // Exports the best trial's model, in place of that of an earlier end of the study.
+  absl::Status Export(const tune::Trial& best) {
+    TrainedModelFlags trained;
+    trained.run.model_dir = folder_->trial(best.number);
+    if (best.step > 0) {
+      trained.checkpoint = io::JoinPath(trained.run.model_dir, StrCat("model.ckpt-", best.step));
+    }
+    MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(trained));
+    const std::string made = io::TemporaryPath(folder_->best());
+    MUSTER_RETURN_IF_ERROR(model->estimator->Export(made));
+    MUSTER_RETURN_IF_ERROR(files_.RemoveAll(folder_->best()));
+    return files_.Rename(made, folder_->best());
+  }
+
+  absl::Status Conclude(const tune::StudyJournal& journal) {
+    const tune::StudyJournal::Snapshot study = journal.GetSnapshot();
+    BestTrial best;
+    best.trial = tune::FindBest(study.history, search_.study.goal);
+    if (InterruptScope::requested()) {
+      return absl::CancelledError(StrCat("stopped by ", InterruptScope::StoppedBy(), " after ",
+                                         study.history.size(),
+                                         " trials; the same command continues"));
+    }
+    if (best.trial != nullptr) {
+      best.command = BestCommand(*best.trial);
+      if (flags_.command.empty()) {
+        MUSTER_RETURN_IF_ERROR(Annotate(Export(*best.trial), "exporting the best trial's model"));
+        best.saved_model = folder_->best();
+      }
+    }
+    MUSTER_RETURN_IF_ERROR(study.status);
+    PrintStudy(flags_.output, search_.study, study, best);
+    return absl::OkStatus();
+  }
+
+  const TuneFlags& flags_;
+  io::FileSystem& files_;
+  const SystemClock clock_;
+  const tune::SearchFile search_;
+  std::unique_ptr<tune::StudyFolder> folder_;
+  std::string program_;
+};
+
+absl::Status RunTune(TuneFlags& flags) {
+  const auto files = files::OpenFileSystems();
+  auto search = LoadSearch(*files, flags);
+  RefuseUnlessOk(search.status());
+  if (flags.folder.empty()) flags.folder = DefaultFolder(flags.search);
+  // A server may be ended at any moment, since what it has answered is durable.
+  std::optional<InterruptScope> interrupt;
+  if (!flags.serve) interrupt.emplace();
+  return Tuning(flags, *files, *std::move(search)).Run();
+}
+
+}  // namespace
+
+void AddTune(CLI::App& app, const std::vector<std::string>& command) {
+  const auto flags = std::make_shared<TuneFlags>();
+  CLI::App* verb =
+      app.add_subcommand("tune", "Search for the best values of a model file or of a command");
+  verb->footer(
+      "The same command continues a study that was interrupted, with the same trials\n"
+      "(docs/tune.md).\n"
+      "Examples:\n"
+      "  muster tune examples/adult/search.yaml --parallel 2\n"
+      "  muster tune search.yaml --trials 30 -- python train.py --lr {lr}");
+  verb->add_option("search", flags->search, "Search file (docs/tune.md)")
+      ->required()
+      ->type_name("FILE");
+  verb->add_option("study_dir,--study-dir", flags->folder,
+                   "Folder of the study (default: the search file's name with -study)")
+      ->type_name("DIR");
+  verb->add_option("--parallel", flags->parallel, "Trials at the same time")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str()
+      ->type_name("N");
+  verb->add_flag("--processes", flags->processes,
+                 "Each trial in a process of its own (default: a thread)");
+  verb->add_option("--trials", flags->trials, "Trials of the study (default: the file's budget)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  verb->add_option("--time", flags->time,
+                   "Time of the study, such as 90s, 10m or 1.5h (default: the file's budget)");
+  verb->add_flag("--serve", flags->serve,
+                 "Run no trials: answer the calls on standard input, of a program that runs them "
+                 "(docs/formats/study_calls.md)");
+  AddOutputFlags(*verb, &flags->output);
+  Group(*verb, kResults, {"--json", "--quiet"});
+  verb->callback([flags, command] {
+    flags->command = command;
+    if (flags->serve && !command.empty()) {
+      throw CLI::ValidationError("--serve", "runs no command: leave out what follows --");
+    }
+    FailUnlessOk(RunTune(*flags));
+  });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,8 @@
+"""Fixtures of the component tests on a real Kafka."""
+
+from __future__ import annotations
+
+from testbed.kafka.clicks import local
+from testbed.kafka.fixtures import kafka, topic
+
+__all__ = ["kafka", "local", "topic"]

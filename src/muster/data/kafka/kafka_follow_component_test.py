@@ -1,0 +1,254 @@
+"""Training that follows a topic of a real Kafka as it grows: each record once, whatever is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pathlib
+import signal
+import subprocess
+from typing import Any, Iterator
+
+import pytest
+
+from testbed.kafka.clicks import fail, files, fill, last_checkpoint, train, values, weights
+from testbed.waiting import wait
+
+FOLLOW = ("--follow", "--follow-secs", 3)
+ONCE = ("--no-shuffle", "--epochs", 1)
+
+
+class Followed:
+    """A training in the background, with the progress that it has told as JSON."""
+
+    def __init__(self, process: subprocess.Popen[bytes], errors: pathlib.Path):
+        self.process, self.errors = process, errors
+
+    def text(self) -> str:
+        return self.errors.read_text()
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, dict[str, Any]]:
+        """The exit code, and what the training says at its end."""
+        self.process.send_signal(number)
+        out, _ = self.process.communicate(timeout=120)
+        ends = [json.loads(line) for line in out.splitlines() if b'"trained"' in line]
+        return self.process.returncode, ends[0] if ends else {}
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(120)
+
+
+@pytest.fixture
+def follow(muster, local, tmp_path) -> Iterator[Any]:
+    """Begins trainings, which end with the test."""
+    with contextlib.ExitStack() as ends:
+
+        def begin(model: str, name: object, *flags: object) -> Followed:
+            errors = tmp_path / f"errors-{len(list(tmp_path.glob('errors-*')))}"
+            command = train(local, tmp_path / model, name, *FOLLOW, "--json", *flags)
+            process = subprocess.Popen([muster.binary, *map(str, command)], stdout=subprocess.PIPE,
+                                       stderr=open(errors, "wb"))  # fmt: skip
+            ends.callback(process.wait)
+            ends.callback(process.kill)
+            return Followed(process, errors)
+
+        yield begin
+
+
+def segments(model: pathlib.Path) -> list[list[str]]:
+    record = model / "stream" / "segments-000000.json"
+    return json.loads(record.read_text()) if record.exists() else []
+
+
+def offsets(segment: list[str]) -> int:
+    """The offsets of a segment of one topic."""
+    ranges = segment[0].partition("ranges=")[2].partition("&")[0].split(",")
+    bounds = [each.partition(":")[2].split("-") for each in ranges]
+    return sum(int(end) - int(begin) for begin, end in bounds)
+
+
+def wait_for_segments(run: Followed, model: pathlib.Path, count: int) -> None:
+    def have_begun() -> bool:
+        assert run.process.poll() is None, run.text()
+        return len(segments(model)) >= count
+
+    wait(have_begun, f"segment {count}: {run.text()}")
+
+
+def wait_for_step(run: Followed, model: pathlib.Path, step: int) -> None:
+    """Until a checkpoint has at least this step."""
+
+    def is_saved() -> bool:
+        assert run.process.poll() is None, run.text()
+        return any(int(path.stem.rpartition("-")[2]) >= step for path in model.glob("model.ckpt-*.index"))
+
+    wait(is_saved, f"step {step}: {run.text()}")
+
+
+def test_what_comes_is_trained_once_with_the_bytes_of_a_bounded_training(
+    muster, kafka, topic, local, tmp_path, follow
+) -> None:
+    rows = values(local, "jsonl", 0)
+    kafka.create(topic)
+    run = follow("f", kafka.url(topic), "--no-shuffle", "--save-secs", 1)
+    wait(lambda: "Waiting for the first records" in run.text(), "the note")
+    for count, begin, end in ((1, 0, 1000), (2, 1000, 1050), (3, 1050, 3050)):
+        kafka.send(topic, rows[begin:end])
+        wait_for_segments(run, tmp_path / "f", count)
+        wait_for_step(run, tmp_path / "f", end // 50)  # saved while it waits for more
+    code, said = run.stop()
+    assert code == 143
+    assert said["records"] == {"trained": 3050, "dropped": 0, "repeated": 0}
+    assert said["interrupted"] and said["step"] == 61
+    muster.run(*train(local, tmp_path / "k", f"{kafka.url(topic)}?ranges=0:0-3050", *ONCE))
+    assert weights(tmp_path / "f") == weights(tmp_path / "k")
+
+
+def test_it_stops_before_the_first_record(kafka, topic, tmp_path, follow) -> None:
+    kafka.create(topic)
+    run = follow("m", kafka.url(topic))
+    wait(lambda: "Waiting for the first records" in run.text(), "the note")
+    assert run.stop()[0] == 143
+    assert not (tmp_path / "m" / "stream").exists()
+
+
+def test_a_killed_training_continues_at_the_record(muster, kafka, topic, local, tmp_path, follow) -> None:
+    fill(kafka, topic, local, "jsonl")
+    flags = ("--save-steps", 7)
+    run = follow("k", kafka.url(topic), *flags)
+    wait_for_step(run, tmp_path / "k", 14)
+    run.kill()
+    kafka.send(topic, values(local, "jsonl", 0)[:1020], 1)
+    run = follow("k", kafka.url(topic), *flags)
+    wait_for_segments(run, tmp_path / "k", 2)
+    run.kill()
+    kafka.send(topic, values(local, "jsonl", 0)[:10], 2)
+    run = follow("k", kafka.url(topic), *flags)
+    wait_for_segments(run, tmp_path / "k", 3)
+    wait(lambda: '"lag":0' in run.text(), f"the end of the topic: {run.text()}")
+    code, said = run.stop(signal.SIGINT)
+    assert code == 1
+    assert said["records"] == {"trained": 13_030, "dropped": 0, "repeated": 0}
+    # Another training with the same segments, which nothing interrupts.
+    record = (tmp_path / "k" / "stream" / "segments-000000.json").read_text()
+    (tmp_path / "whole" / "stream").mkdir(parents=True)
+    (tmp_path / "whole" / "stream" / "segments-000000.json").write_text(record)
+    run = follow("whole", kafka.url(topic), *flags)
+    wait(lambda: '"lag":0' in run.text(), f"the end of the topic: {run.text()}")
+    assert run.stop()[1]["records"] == said["records"]
+    assert last_checkpoint(tmp_path / "k") == last_checkpoint(tmp_path / "whole")
+
+
+def test_new_partitions_are_in_the_next_segment(kafka, topic, local, tmp_path, follow) -> None:
+    rows = values(local, "jsonl", 0)
+    kafka.create(topic)
+    kafka.send(topic, rows[:500])
+    run = follow("m", kafka.url(topic))
+    wait_for_segments(run, tmp_path / "m", 1)
+    kafka.add_partitions(topic, 2)
+    kafka.send(topic, rows[500:600], 1)
+    kafka.send(topic, rows[600:650], 0)
+    wait(lambda: '"examples":650,' in run.text(), f"650 records: {run.text()}")
+    assert ",1:0-" not in segments(tmp_path / "m")[0][0]
+    assert ",1:0-" in segments(tmp_path / "m")[1][0]
+    assert sum(map(offsets, segments(tmp_path / "m"))) == 650
+    assert run.stop()[1]["records"]["trained"] == 650
+
+
+def test_several_topics_and_numbers_from_their_first_records(kafka, topic, local, tmp_path, follow) -> None:
+    rows = values(local, "jsonl", 0)
+    kafka.create(topic)
+    kafka.create(topic + "-2")
+    kafka.send(topic, rows[:500])
+    # The first pass finds the mean and deviation of I1.
+    auto = ("--set", "columns.I1={numeric: I1, normalize: auto}")
+    run = follow("m", [kafka.url(topic), kafka.url(topic + "-2")], *auto)
+    wait_for_segments(run, tmp_path / "m", 1)
+    kafka.send(topic + "-2", rows[500:550])
+    wait(lambda: '"examples":550,' in run.text(), f"550 records: {run.text()}")
+    assert "First pass over 500 rows" in run.text()
+    assert run.stop()[1]["records"]["trained"] == 550
+
+
+def test_aborted_transactions_are_segments_without_records(kafka, topic, local, tmp_path, follow) -> None:
+    rows = values(local, "jsonl", 0)
+    kafka.create(topic)
+    kafka.send(topic, rows[:100])
+    run = follow("m", kafka.url(topic))
+    wait_for_segments(run, tmp_path / "m", 1)
+    producer = kafka.producer(transactional_id=topic)
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    for _ in range(60):
+        producer.produce(topic, b"{no json")
+    assert producer.flush(60) == 0
+    producer.abort_transaction(60)
+    wait_for_segments(run, tmp_path / "m", 2)
+    kafka.send(topic, rows[100:200])
+    wait_for_segments(run, tmp_path / "m", 3)
+    wait(lambda: '"examples":200,' in run.text(), f"200 records: {run.text()}")
+    assert run.stop()[1]["records"]["trained"] == 200
+
+
+def test_it_exports_while_it_waits(kafka, topic, local, tmp_path, follow) -> None:
+    rows = values(local, "jsonl", 0)
+    kafka.create(topic)
+    kafka.send(topic, rows[:500])
+    exports = tmp_path / "m" / "export" / "latest"
+    run = follow("m", kafka.url(topic), "--save-secs", 1, "--eval", *files(local, "jsonl"), "--eval-throttle-secs", 0,
+                 "--eval-start-delay-secs", 0, "--exporter", "latest")  # fmt: skip
+    wait(lambda: list(exports.glob("*/saved_model.pb")), f"an export: {run.text()}")
+    kafka.send(topic, rows[500:600])
+    wait(lambda: len(list(exports.glob("*/saved_model.pb"))) == 2, f"another one: {run.text()}")
+    code, said = run.stop()
+    assert (code, said["step"]) == (143, 12)
+
+
+def test_max_steps_ends_it_and_fresh_data_begins_anew(muster, kafka, topic, local, tmp_path) -> None:
+    kafka.create(topic)
+    kafka.send(topic, values(local, "jsonl", 0)[:500])
+    command = train(local, tmp_path / "m", kafka.url(topic), *FOLLOW)
+    assert muster.event("trained", *command, "--max-steps", 4)["step"] == 4
+    assert muster.event("trained", *command, "--steps", 2)["records"]["trained"] == 300
+    kafka.truncate(topic, 0, 400)
+    errors = muster.fail(*command, "--steps", 2)
+    assert f"{topic}/0: offset 0 is wanted, but the first one that is kept is 400" in errors
+    kafka.send(topic, values(local, "jsonl", 0)[500:600])
+    assert muster.event("trained", *command, "--steps", 4, "--fresh-data")["step"] == 10
+    assert segments(tmp_path / "m")[0][0].partition("ranges=")[2].startswith("0:400-600&")
+
+
+def test_a_model_of_other_data_is_not_continued(muster, kafka, topic, local, tmp_path) -> None:
+    kafka.create(topic)
+    kafka.send(topic, values(local, "jsonl", 0)[:500])
+    muster.run(*train(local, tmp_path / "m", files(local, "jsonl")[:1], "--epochs", 2))
+    errors = muster.fail(*train(local, tmp_path / "m", kafka.url(topic), *FOLLOW, "--steps", 2))
+    assert "--fresh-data" in errors
+    muster.run(*train(local, tmp_path / "m", kafka.url(topic), *FOLLOW, "--steps", 2, "--fresh-data"))
+    kafka.create(topic + "-2")
+    kafka.send(topic + "-2", values(local, "jsonl", 0)[:500])
+    errors = muster.fail(*train(local, tmp_path / "m", kafka.url(topic + "-2"), *FOLLOW, "--steps", 2))
+    assert "has segments of other topics than" in errors
+
+
+def test_what_cannot_be_followed_is_refused(muster, kafka, topic, local, tmp_path) -> None:
+    kafka.create(topic)
+    kafka.send(topic, values(local, "jsonl", 0)[:100])
+    name = kafka.url(topic)
+
+    def refused(data: object, *flags: object) -> str:
+        return muster.refuse(*train(local, tmp_path / "m", data, "--follow", *flags))
+
+    assert "part-0.jsonl' does not grow" in refused(files(local, "jsonl")[:1])
+    assert "--follow trains in one process" in refused(name, "--workers", 2)
+    assert "leave out --epochs" in refused(name, "--epochs", 2)
+    assert "leave out --drop-remainder" in refused(name, "--drop-remainder")
+    errors = fail(muster, local, tmp_path, name + "?ranges=0:0-50", "--follow")
+    assert "has ranges, which end" in errors
+    errors = fail(muster, local, tmp_path, kafka.url(topic[:-1] + "x"), "--follow")
+    assert f"there is no topic '{topic[:-1]}x' (did you mean '{topic}'?)" in errors
+    kafka.create(topic + "-c", cleanup_policy="compact")
+    errors = fail(muster, local, tmp_path, kafka.url(topic + "-c"), "--follow")
+    assert "compaction removes records of this topic" in errors
+    muster.run(*train(local, tmp_path / "one", name, *FOLLOW, "--workers", 1, "--max-steps", 2))

@@ -1,0 +1,230 @@
+#include "muster/launch/kubernetes/place/template_check.h"
+
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+
+#include "muster/base/nearest.h"
+
+namespace muster::launch::kubernetes {
+namespace {
+
+using formats::YamlReader;
+
+constexpr KubeKind kPodTemplates = {"v1", "podtemplates"};
+constexpr std::string_view kTemplate = "template.";  // before a field, in the server's words
+constexpr std::string_view kUnknown = "unknown field \"template.";
+
+// Those that people write, of pods and their parts, for a suggestion.
+constexpr const char* kFields[] = {"activeDeadlineSeconds",
+                                   "affinity",
+                                   "annotations",
+                                   "args",
+                                   "capabilities",
+                                   "claimName",
+                                   "command",
+                                   "configMap",
+                                   "configMapKeyRef",
+                                   "configMapRef",
+                                   "containerPort",
+                                   "containers",
+                                   "dnsPolicy",
+                                   "emptyDir",
+                                   "env",
+                                   "envFrom",
+                                   "fieldPath",
+                                   "fieldRef",
+                                   "fsGroup",
+                                   "hostIPC",
+                                   "hostNetwork",
+                                   "hostPath",
+                                   "image",
+                                   "imagePullPolicy",
+                                   "imagePullSecrets",
+                                   "initContainers",
+                                   "items",
+                                   "key",
+                                   "labels",
+                                   "lifecycle",
+                                   "limits",
+                                   "livenessProbe",
+                                   "metadata",
+                                   "mountPath",
+                                   "name",
+                                   "nodeAffinity",
+                                   "nodeName",
+                                   "nodeSelector",
+                                   "operator",
+                                   "persistentVolumeClaim",
+                                   "podAffinity",
+                                   "podAntiAffinity",
+                                   "ports",
+                                   "priorityClassName",
+                                   "privileged",
+                                   "protocol",
+                                   "readOnly",
+                                   "readOnlyRootFilesystem",
+                                   "readinessProbe",
+                                   "requests",
+                                   "resources",
+                                   "restartPolicy",
+                                   "runAsGroup",
+                                   "runAsNonRoot",
+                                   "runAsUser",
+                                   "runtimeClassName",
+                                   "schedulerName",
+                                   "secret",
+                                   "secretKeyRef",
+                                   "secretName",
+                                   "secretRef",
+                                   "securityContext",
+                                   "serviceAccountName",
+                                   "shareProcessNamespace",
+                                   "sizeLimit",
+                                   "spec",
+                                   "startupProbe",
+                                   "subPath",
+                                   "terminationGracePeriodSeconds",
+                                   "terminationMessagePolicy",
+                                   "tolerations",
+                                   "topologySpreadConstraints",
+                                   "value",
+                                   "valueFrom",
+                                   "volumeMounts",
+                                   "volumes",
+                                   "workingDir"};
+
+// The field that begins at `begin`: "spec.containers[0].imagePulPolicy".
+std::string ReadPath(std::string_view text, size_t begin) {
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.[]-_/";
+  return std::string(text.substr(begin, text.find_first_not_of(kLetters, begin) - begin));
+}
+
+// The node at `path`, or the deepest one on the way that is there. Some of the server's messages
+// leave out which item of a list it is.
+YamlReader FindDeepest(YamlReader node, std::string_view path) {
+  for (const auto part : absl::StrSplit(ToAbsl(path), absl::ByAnyChar(".["), absl::SkipEmpty())) {
+    size_t index = 0;
+    const bool is_index = part.back() == ']';
+    if (!is_index && node.node().IsSequence() && node.node().size() == 1) node = node.Items()[0];
+    if (is_index) std::from_chars(part.data(), part.data() + part.size(), index);
+    if (is_index && node.node().IsSequence() && index < node.node().size()) {
+      node = node.Items()[index];
+    } else if (!is_index && node.Has(ToStd(part))) {
+      node = node.At(ToStd(part));
+    } else {
+      break;
+    }
+  }
+  return node;
+}
+
+// The templates of a job, by their paths.
+std::vector<std::pair<std::string, Json>> GetTemplates(const Json& job) {
+  std::vector<std::pair<std::string, Json>> templates;
+  const auto add = [&](const std::string& path, const Json& replica) {
+    const Json& pod_template = Child(replica, "template");
+    if (pod_template.is_object()) templates.emplace_back(StrCat(path, ".template"), pod_template);
+  };
+  const Json& spec = Child(job, "spec");
+  if (const Json& replicas = Child(spec, "tfReplicaSpecs"); replicas.is_object()) {
+    for (const auto& [type, replica] : replicas.items()) {
+      add(StrCat("spec.tfReplicaSpecs.", type), replica);
+    }
+  }
+  if (const Json& replicas = Child(spec, "replicaSpecs"); replicas.is_array()) {
+    for (size_t i = 0; i < replicas.size(); ++i) {
+      add(StrCat("spec.replicaSpecs[", i, "]"), replicas[i]);
+    }
+  }
+  return templates;
+}
+
+// What the server says of a template: the first field that it does not know, or why it refuses it.
+struct Complaint {
+  std::string path = {};  // within the template; "": not known
+  std::string message = {};
+};
+std::optional<Complaint> FindComplaint(const absl::Status& refusal,
+                                       const std::vector<std::string>& warnings) {
+  if (absl::IsInvalidArgument(refusal)) {
+    const std::string_view message = ToStd(refusal.message());
+    const size_t field = message.find(kTemplate);
+    return Complaint{
+        .path = field == message.npos ? "" : ReadPath(message, field + kTemplate.size()),
+        .message = StrCat("its pods would be refused: ", message)};
+  }
+  for (const std::string& warning : warnings) {
+    if (!warning.starts_with(kUnknown)) continue;
+    const std::string path = ReadPath(warning, kUnknown.size());
+    const std::string name = path.substr(path.rfind('.') + 1);
+    const std::vector<std::string> known(std::begin(kFields), std::end(kFields));
+    return Complaint{.path = path,
+                     .message = StrCat("pods have no field '", name, "'", DidYouMean(name, known))};
+  }
+  return std::nullopt;
+}
+
+absl::Status Refuse(const std::string& path, const std::string& message,
+                    const std::optional<YamlReader>& place) {
+  if (!place) return absl::InvalidArgumentError(StrCat(path, ": ", message));
+  FindDeepest(*place, path).Fail(message);
+  return place->status();
+}
+
+}  // namespace
+
+absl::Status CheckTemplates(const Json& job, const std::optional<YamlReader>& place,
+                            Cluster& cluster) {
+  const std::string target =
+      StrCat(GetTarget(kPodTemplates, cluster.name_space), "?dryRun=All&fieldValidation=Warn");
+  for (auto& [path, pod_template] : GetTemplates(job)) {
+    Json spec = Child(pod_template, "spec");
+    if (!spec.is_object()) continue;
+    spec.erase("restartPolicy");  // the replica's counts
+    Json object = {{"apiVersion", kPodTemplates.group_version}, {"kind", "PodTemplate"}};
+    object["metadata"]["generateName"] = "muster-";
+    object["template"] = pod_template;
+    object["template"]["spec"] = std::move(spec);
+    std::vector<std::string> warnings;
+    const auto tried = cluster.client->Create(target, object, &warnings);
+    const auto complaint = FindComplaint(tried.status(), warnings);
+    if (!complaint) {
+      if (!tried.ok()) return absl::OkStatus();  // it is not known
+      continue;
+    }
+    const std::string whole = complaint->path.empty() ? path : StrCat(path, ".", complaint->path);
+    return Refuse(whole, complaint->message, place);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckClaimsOf(const Json& job, const std::optional<YamlReader>& place,
+                           Cluster& cluster) {
+  for (const auto& [path, pod_template] : GetTemplates(job)) {
+    const Json& volumes = Child(Child(pod_template, "spec"), "volumes");
+    for (size_t i = 0; volumes.is_array() && i < volumes.size(); ++i) {
+      const std::string claim = GetText(Child(volumes[i], "persistentVolumeClaim"), "claimName");
+      if (claim.empty()) continue;
+      const auto found = cluster.client->Get(GetTarget(kClaims, cluster.name_space, claim));
+      // A namespace that is not there is named when the job is made.
+      if (!absl::IsNotFound(found.status()) ||
+          AddAdvice(found.status(), cluster) != found.status()) {
+        continue;
+      }
+      return Refuse(
+          StrCat(path, ".spec.volumes[", i, "].persistentVolumeClaim.claimName"),
+          StrCat("there is no claim ", claim, " in the namespace ", cluster.name_space,
+                 ": make it first, or name another one (kubectl get persistentvolumeclaims "
+                 "--namespace ",
+                 cluster.name_space, ")"),
+          place);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster::launch::kubernetes
