@@ -21,9 +21,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from testbed.failed_tests import FailedTests
     from testbed.longest_first import LongestFirst, Times
 
     config.pluginmanager.register(Times())
+    if "MUSTER_FAILED_TESTS" in os.environ:
+        config.pluginmanager.register(FailedTests(pathlib.Path(os.environ["MUSTER_FAILED_TESTS"])))
     return LongestFirst(config, log)
 
 

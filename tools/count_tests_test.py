@@ -53,6 +53,16 @@ class CountTestsTest(unittest.TestCase):
         code, lines = self.run_main({"pytest.xml": PYTEST})
         self.assertEqual((code, lines[-1]), (1, "1 passed, 1 failed, 1 skipped"))
 
+    def test_a_second_outcome_alone_counts_and_is_named(self) -> None:
+        passed = '<testsuite><testcase classname="p" name="two"/></testsuite>'
+        code, lines = self.run_main({"pytest.xml": PYTEST, "pytest-alone.xml": passed})
+        self.assertEqual((code, lines[-1]), (0, "2 passed, 0 failed, 1 skipped"))
+        self.assertEqual(lines[0], "passed only alone, after a failure beside other tests: p.two")
+        failed = {"pytest.xml": PYTEST, "pytest-alone.xml": passed.replace("/>", "><failure/></testcase>")}
+        self.assertEqual(self.run_main(failed)[0], 1)
+        other = {"pytest.xml": PYTEST, "pytest-alone.xml": passed.replace("two", "other")}
+        self.assertEqual(self.run_main(other)[0], 1)
+
     def test_all_well(self) -> None:
         code, lines = self.run_main({"ctest.xml": ctest(("check.format", "run"))})
         self.assertEqual((code, lines), (0, ["1 passed, 0 failed, 0 skipped"]))
