@@ -131,6 +131,8 @@ constexpr FlagUse kFlagUses[] = {
     {.flag = "--help", .why_not = "nothing is trained"},
     {.flag = "--help-all", .why_not = "nothing is trained"},
     {.flag = "--model-dir", .why_not = "machines may see the folder under different paths"},
+    {.flag = "--cache", .why_not = "it says where features are kept, not what they are"},
+    {.flag = "--cache-limit", .why_not = "it says where features are kept, not what they are"},
     {.flag = "--threads", .why_not = "a task's threads share its batch, however many they are"},
     {.flag = "--tensorflow", .why_not = "machines may have it in different places"},
     {.flag = "--certs", .why_not = "it says how tasks reach each other, not what they train"},

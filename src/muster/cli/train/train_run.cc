@@ -96,6 +96,8 @@ absl::StatusOr<train::TrainingRequest> MakeTraining(const TrainFlags& flags,
       spec.input.growth,
       OpenFollowed(flags, spec.input.reader.batch_size, files, clock, InterruptScope::requested()));
   MUSTER_ASSIGN_OR_RETURN(spec.input.class_weights, GetClassWeights(flags, model));
+  MUSTER_ASSIGN_OR_RETURN(spec.input.cache, OpenCache(flags.cache));
+  const auto cache = spec.input.cache;
   train::TrainingRequest request = {.model = model,
                                     .run = flags.run,
                                     .train = std::move(spec),
@@ -111,6 +113,7 @@ absl::StatusOr<train::TrainingRequest> MakeTraining(const TrainFlags& flags,
   MUSTER_ASSIGN_OR_RETURN(const auto calls, GetHookCalls(flags.calls));
   AddCalls(calls, &request.train);
   MUSTER_ASSIGN_OR_RETURN(request.eval, GetEvaluation(flags, model, calls));
+  if (request.eval) request.eval->input.cache = cache;
   return request;
 }
 

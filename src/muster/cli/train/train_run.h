@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/cli/train/cache_flags.h"
 #include "muster/cli/train/model_flags.h"
 #include "muster/cli/train/train_flags.h"
 #include "muster/engine/engine.h"
@@ -30,6 +31,7 @@ struct TrainFlags {
   int64_t seed = -1;
   std::optional<engine::Precision> precision;
   std::string class_weights;
+  CacheFlags cache;
   bool no_shuffle = false;
   bool drop_remainder = false;
   bool fresh_data = false;

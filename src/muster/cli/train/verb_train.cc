@@ -92,6 +92,7 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                  "Leave out an epoch's last batch when it is smaller");
   verb->add_flag("--fresh-data", flags->fresh_data,
                  "Begin at the start of the data instead of at the checkpoint's position");
+  AddCacheFlags(*verb, &flags->cache);
   AddStrategyFlag(*verb, &flags->strategy);
   verb->add_option(
           "--staleness", flags->staleness,
@@ -141,7 +142,8 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
   AddOutputFlags(*verb, &flags->output);
   Group(*verb, kData, {"--train", "--batch-size"});
   Group(*verb, kMoreData,
-        {"--max-bad-records", "--no-shuffle", "--drop-remainder", "--fresh-data"});
+        {"--max-bad-records", "--no-shuffle", "--drop-remainder", "--fresh-data", "--cache",
+         "--cache-limit"});
   Group(*verb, kTraining,
         {"--set", "--epochs", "--max-steps", "--steps", "--seed", "--threads", "--warm-start",
          "--class-weight"});

@@ -11,6 +11,7 @@
 #include "muster/train/input/growing_input.h"
 #include "muster/train/input/key_check.h"
 #include "muster/train/input/row_values.h"
+#include "muster/train/input/shard_feed.h"
 #include "muster/train/input/shared_feeds.h"
 #include "muster/train/input/usual_rates.h"
 
@@ -47,6 +48,25 @@ std::vector<std::string> ColumnsOfAnyScale(const model::ModelSpec& model) {
   return columns;
 }
 
+// Returns what the cache of `spec` has for a shard, and by which key. Without a cache, and for data
+// that is not compiled, that is nothing.
+ShardFeed::Cached FindCached(io::FileSystem& files, const model::Model& model,
+                             const InputSpec& spec, data::SourceSpec source,
+                             const data::Shard& shard, std::vector<std::string>* warnings) {
+  if (spec.cache == nullptr || spec.with_keys || spec.with_messages || !spec.group.empty()) {
+    return {};
+  }
+  source.shard = shard;
+  auto key = spec.cache->MakeKey(files, model, source, spec.with_labels);
+  // An error is that of opening the data, which comes next.
+  if (!key.ok() || key->empty()) return {};
+  ShardFeed::Cached cached = {.cache = spec.cache, .key = *std::move(key)};
+  std::string note;
+  cached.compiled = spec.cache->Find(cached.key, &note);
+  if (!note.empty()) warnings->push_back(std::move(note));
+  return cached;
+}
+
 }  // namespace
 
 class Input::Producer {
@@ -60,19 +80,15 @@ class Input::Producer {
     return std::unique_ptr<Producer>(new Producer(model, spec, std::move(rows)));
   }
 
-  const formats::Schema& schema() const { return used_.schema; }
-  void Add(std::unique_ptr<data::BatchReader> reader, int shard, const data::Position* start) {
-    Feed& feed = feeds_.emplace_back();
-    feed.reader = std::move(reader);
-    feed.shard = shard;
-    if (start == nullptr) return;
-    feed.at = {start->epoch, start->emitted};
-    feed.bad_rows = start->bad_records;
+  const formats::Schema& schema() const { return maker_.used().schema; }
+  // Adds a feed of the shard, which reads nothing yet.
+  ShardFeed& Add(int shard) {
+    return *feeds_.emplace_back(std::make_unique<ShardFeed>(maker_, shard));
   }
 
   // Thread-safe. See data::BatchReader::Stop.
   void Stop() {
-    for (const Feed& feed : feeds_) feed.reader->Stop();
+    for (const auto& feed : feeds_) feed->Stop();
   }
 
   absl::StatusOr<bool> Produce(InputGroup* group) {
@@ -88,14 +104,9 @@ class Input::Producer {
       rows += group->batches[group->count++].features.rows;
     }
     // The last group has no batches: it only reports records left out after the last batch.
-    if (coverage_) group->warnings = coverage_->ConsumeWarnings(/*ended=*/!more);
-    if (scale_) AddScaleWarnings(/*ended=*/!more, &group->warnings);
-    if (!more && spec_.watch_words && !std::exchange(told_of_words_, true)) {
-      std::ranges::move(features::WarnOfUnknownWords(used_, transform_->CountWords()),
-                        std::back_inserter(group->warnings));
-    }
+    AddWarnings(/*ended=*/!more, &group->warnings);
     if (group->count == 0) {
-      group->dropped_at_end = ConsumeDropped();
+      for (const auto& feed : feeds_) group->dropped_at_end += feed->ConsumeDropped();
       std::swap(group->bad_at_end, bad_);
       group->bad_rows = BadRows();
     }
@@ -110,29 +121,33 @@ class Input::Producer {
   }
 
  private:
-  struct Feed {
-    std::unique_ptr<data::BatchReader> reader;
-    int shard = 0;
-    std::pair<int64_t, uint64_t> at = {0, 0};  // the epoch, and the records read in it
-    bool ended = false;
-    uint64_t dropped = 0;   // records that batches have reported
-    uint64_t bad_rows = 0;  // of the newest epoch
-  };
-
   Producer(const model::Model& model, const InputSpec& spec, model::RowTransform rows)
       : spec_(spec),
-        head_(model.spec.head),
-        used_(std::move(rows.used)),
-        transform_(std::move(rows.transform)),
-        key_(used_.key.empty() ? -1 : used_.schema.Find(used_.key)),
-        group_(spec.group.empty() ? -1 : used_.schema.Find(spec.group)),
-        columns_(used_.schema) {
-    if (spec.with_labels && !spec.class_weights.empty()) classes_ = model.spec;
+        maker_(model, std::move(rows), spec.with_labels, spec.class_weights),
+        key_(maker_.used().key.empty() ? -1 : schema().Find(maker_.used().key)),
+        group_(spec.group.empty() ? -1 : schema().Find(spec.group)),
+        columns_(schema()) {
     if (!spec.watch_data) return;
-    coverage_.emplace(used_);
+    coverage_.emplace(maker_.used());
     if (!model.spec.exported) {
-      scale_.emplace(used_, model.request, ColumnsOfAnyScale(model.spec));
+      scale_.emplace(maker_.used(), model.request, ColumnsOfAnyScale(model.spec));
       slow_parts_ = DescribeSlowParts(model.spec);
+    }
+  }
+
+  void AddWarnings(bool ended, std::vector<std::string>* warnings) {
+    if (coverage_) {
+      *warnings = coverage_->ConsumeWarnings(ended);
+      for (const auto& feed : feeds_) feed->KeepWarnings(*warnings);
+    }
+    if (scale_) AddScaleWarnings(ended, warnings);
+    if (ended && spec_.watch_words && !std::exchange(told_of_words_, true)) {
+      std::ranges::move(
+          features::WarnOfUnknownWords(maker_.used(), maker_.transform().CountWords()),
+          std::back_inserter(*warnings));
+    }
+    for (const auto& feed : feeds_) {
+      std::ranges::move(feed->ConsumeNotes(), std::back_inserter(*warnings));
     }
   }
 
@@ -145,27 +160,17 @@ class Input::Producer {
   }
 
   absl::StatusOr<bool> Fill(InputBatch* batch) {
-    while (Feed* const feed = LeastAdvanced()) {
-      MUSTER_ASSIGN_OR_RETURN(const bool more, feed->reader->Next(&columns_));
-      feed->ended = !more;
-      bool is_batch = false;
-      if (more) {
-        MUSTER_ASSIGN_OR_RETURN(is_batch, Transform(*feed->reader, &batch->features));
-        batch->position = feed->reader->position();
-        feed->at = {batch->position.epoch, batch->position.emitted};
-      }
-      feed->bad_rows = feed->reader->bad_rows();
+    while (ShardFeed* const feed = LeastAdvanced()) {
+      MUSTER_ASSIGN_OR_RETURN(const bool is_batch, feed->Next(&columns_, batch));
       if (!is_batch) continue;
-      if (coverage_) coverage_->Add(columns_);
+      if (coverage_ && feed->has_columns()) coverage_->Add(columns_);
       if (scale_) scale_->Add(batch->features);
-      batch->epoch = feed->reader->epoch();
-      batch->shard = feed->shard;
-      batch->dropped = GetDropped(*feed);
+      batch->dropped = feed->ConsumeDropped();
       batch->bad.clear();
       std::swap(batch->bad, bad_);
       batch->bad_rows = BadRows();
-      FillKeys(*feed->reader, &batch->keys);
-      FillMessages(*feed->reader, &batch->messages);
+      FillKeys(feed->reader(), &batch->keys);
+      FillMessages(feed->reader(), &batch->messages);
       FillGroups(&batch->groups);
       return true;
     }
@@ -173,59 +178,24 @@ class Input::Producer {
   }
 
   // The feed that has advanced least; null when all have ended.
-  Feed* LeastAdvanced() {
-    Feed* found = nullptr;
-    for (Feed& feed : feeds_) {
-      if (!feed.ended && (found == nullptr || feed.at < found->at)) found = &feed;
+  ShardFeed* LeastAdvanced() {
+    ShardFeed* found = nullptr;
+    for (const auto& feed : feeds_) {
+      if (!feed->ended() && (found == nullptr || feed->at() < found->at())) found = feed.get();
     }
     return found;
   }
 
-  static int GetDropped(Feed& feed) {
-    const uint64_t before = std::exchange(feed.dropped, feed.reader->dropped());
-    return static_cast<int>(feed.dropped - before);
-  }
-  int ConsumeDropped() {
-    int dropped = 0;
-    for (Feed& feed : feeds_) dropped += GetDropped(feed);
-    return dropped;
-  }
-
   uint64_t BadRows() const {
     uint64_t rows = 0;
-    for (const Feed& feed : feeds_) rows += feed.bad_rows;
+    for (const auto& feed : feeds_) rows += feed->bad_rows();
     return rows;
-  }
-
-  // Leaves out rows that do not fit, and replaces them by the next ones, as long as max_bad_records
-  // allows it. Returns false if no row is left for a batch.
-  absl::StatusOr<bool> Transform(data::BatchReader& reader, features::FeatureBatch* batch) {
-    while (true) {
-      int bad_row = -1;
-      absl::Status status = transform_->Apply(columns_, spec_.with_labels, batch, &bad_row);
-      if (status.ok() && spec_.with_labels) status = CheckLabels(*batch, &bad_row);
-      if (status.ok()) {
-        if (classes_) ApplyClassWeights(*classes_, spec_.class_weights, batch);
-        return true;
-      }
-      if (bad_row < 0) return status;
-      MUSTER_RETURN_IF_ERROR(reader.RejectRow(bad_row, status, &columns_));
-      MUSTER_ASSIGN_OR_RETURN(const bool is_batch, reader.Refill(&columns_));
-      if (!is_batch) return false;
-    }
-  }
-
-  absl::Status CheckLabels(const features::FeatureBatch& batch, int* bad_row) const {
-    std::string why;
-    *bad_row = engine::FindBadLabel(head_, batch.labels, &why);
-    if (*bad_row < 0) return absl::OkStatus();
-    return absl::InvalidArgumentError(StrCat("label '", used_.label.input, "': ", why));
   }
 
   void FillKeys(const data::BatchReader& reader, std::vector<std::string>* keys) const {
     keys->clear();
     if (!spec_.with_keys) return;
-    if (key_ >= 0) return PrintValues(columns_, used_.schema, key_, keys);
+    if (key_ >= 0) return PrintValues(columns_, schema(), key_, keys);
     for (int row = 0; row < columns_.rows(); ++row) keys->push_back(StrCat(reader.Number(row)));
   }
 
@@ -237,14 +207,11 @@ class Input::Producer {
 
   void FillGroups(std::vector<uint64_t>* groups) const {
     groups->clear();
-    if (group_ >= 0) NumberValues(columns_, used_.schema, group_, groups);
+    if (group_ >= 0) NumberValues(columns_, schema(), group_, groups);
   }
 
   const InputSpec spec_;
-  std::optional<model::ModelSpec> classes_;  // whose classes have weights
-  const engine::HeadSpec head_;
-  const features::FeatureSpec used_;
-  const std::unique_ptr<features::FeatureTransform> transform_;
+  const BatchMaker maker_;
   const int key_;
   const int group_;
   std::optional<features::CoverageWatch> coverage_;
@@ -252,7 +219,7 @@ class Input::Producer {
   std::vector<std::string> slow_parts_;  // further advice for the warnings of scale_
   bool told_of_words_ = false;
   formats::Columns columns_;
-  std::vector<Feed> feeds_;
+  std::vector<std::unique_ptr<ShardFeed>> feeds_;
   std::vector<data::BadRecord> bad_;  // records that no batch has reported yet
 };
 
@@ -265,24 +232,17 @@ Input::~Input() {
 absl::StatusOr<std::unique_ptr<Input>> Input::Open(io::FileSystem& files, const model::Model& model,
                                                    const InputSpec& spec,
                                                    const data::Position* start) {
+  const InputShard shard = {.shard = spec.source.shard,
+                            .start = start == nullptr ? std::nullopt : std::optional(*start)};
+  if (!data::IsBatchStream(spec.source)) return OpenSources(files, model, spec, {&shard, 1}, false);
   std::unique_ptr<Input> input(new Input(spec.reader));
   MUSTER_ASSIGN_OR_RETURN(auto producer, Producer::Create(model, spec));
   data::SourceSpec source_spec = SourceFor(model.spec, spec);
   data::ReaderSpec reader_spec = spec.reader;
   source_spec.take_bad_record = reader_spec.take_bad_record = producer->BadRecords();
-  std::shared_ptr<const data::RecordSource> source;
-  if (!data::IsBatchStream(spec.source)) {
-    MUSTER_ASSIGN_OR_RETURN(source,
-                            data::OpenSource(files, source_spec, spec.reader.max_bad_records));
-    input->sources_.push_back(source);
-    input->CheckKey(files, model, spec);
-  }
-  const formats::Schema& schema = producer->schema();
   MUSTER_ASSIGN_OR_RETURN(
-      auto reader, source == nullptr
-                       ? data::OpenBatchStream(files, source_spec, schema, reader_spec)
-                       : data::BatchReader::Create(std::move(source), schema, reader_spec, start));
-  producer->Add(std::move(reader), 0, start);
+      auto reader, data::OpenBatchStream(files, source_spec, producer->schema(), reader_spec));
+  producer->Add(0).Read(std::move(reader), start);
   input->Start(std::move(producer));
   return input;
 }
@@ -291,28 +251,57 @@ absl::StatusOr<std::unique_ptr<Input>> Input::OpenShards(io::FileSystem& files,
                                                          const model::Model& model,
                                                          const InputSpec& spec,
                                                          std::span<const InputShard> shards) {
+  return OpenSources(files, model, spec, shards, true);
+}
+
+absl::StatusOr<std::unique_ptr<Input>> Input::OpenSources(io::FileSystem& files,
+                                                          const model::Model& model,
+                                                          const InputSpec& spec,
+                                                          std::span<const InputShard> shards,
+                                                          bool may_be_empty) {
   std::unique_ptr<Input> input(new Input(spec.reader));
-  std::vector<data::Shard> cuts;
-  for (const InputShard& each : shards) cuts.push_back(each.shard);
   MUSTER_ASSIGN_OR_RETURN(auto producer, Producer::Create(model, spec));
   data::SourceSpec source_spec = SourceFor(model.spec, spec);
   data::ReaderSpec reader_spec = spec.reader;
   source_spec.take_bad_record = reader_spec.take_bad_record = producer->BadRecords();
-  MUSTER_ASSIGN_OR_RETURN(auto sources,
-                          data::OpenShards(files, source_spec, cuts, spec.reader.max_bad_records));
+  const auto open = [&files, source_spec, may_be_empty,
+                     bad = spec.reader.max_bad_records](const std::vector<data::Shard>& cuts)
+      -> absl::StatusOr<std::vector<std::unique_ptr<data::RecordSource>>> {
+    if (may_be_empty) return data::OpenShards(files, source_spec, cuts, bad);
+    std::vector<std::unique_ptr<data::RecordSource>> sources(1);
+    MUSTER_ASSIGN_OR_RETURN(sources[0], data::OpenSource(files, source_spec, bad));
+    return sources;
+  };
+  std::vector<ShardFeed::Cached> feeds;
+  std::vector<data::Shard> cuts;
+  for (const InputShard& each : shards) {
+    cuts.push_back(each.shard);
+    feeds.push_back(FindCached(files, model, spec, source_spec, each.shard, &input->warnings_));
+    feeds.back().open =
+        [open, cut = each.shard]() -> absl::StatusOr<std::shared_ptr<const data::RecordSource>> {
+      MUSTER_ASSIGN_OR_RETURN(auto opened, open({cut}));
+      return std::move(opened.front());
+    };
+  }
+  const auto is_missing = [](const ShardFeed::Cached& feed) { return feed.compiled == nullptr; };
+  const bool reads_all = std::ranges::all_of(feeds, is_missing);
+  if (std::ranges::any_of(feeds, is_missing)) {
+    MUSTER_ASSIGN_OR_RETURN(auto sources, open(cuts));
+    for (size_t i = 0; i < feeds.size(); ++i) feeds[i].source = std::move(sources[i]);
+  }
   for (size_t i = 0; i < shards.size(); ++i) {
-    const auto& source = input->sources_.emplace_back(std::move(sources[i]));
-    if (source->records() == 0) continue;  // there are more shards than files or records
+    const auto& source = input->sources_.emplace_back(
+        is_missing(feeds[i]) ? feeds[i].source : feeds[i].compiled->source());
+    if (may_be_empty && source->records() == 0) continue;  // more shards than files or records
     const data::Position* const start = shards[i].start ? &*shards[i].start : nullptr;
-    MUSTER_ASSIGN_OR_RETURN(
-        auto reader, data::BatchReader::Create(source, producer->schema(), reader_spec, start));
-    producer->Add(std::move(reader), shards[i].index, start);
-    if (start == nullptr) continue;
+    MUSTER_RETURN_IF_ERROR(
+        producer->Add(shards[i].index).Read(std::move(feeds[i]), reader_spec, start));
+    if (!may_be_empty || start == nullptr) continue;
     const auto batch = static_cast<uint64_t>(spec.reader.batch_size);
     input->first_step_ += start->epoch * input->GetBatches(source->records()) +
                           static_cast<int64_t>((start->emitted + batch - 1) / batch);
   }
-  input->CheckKey(files, model, spec);
+  if (reads_all) input->CheckKey(files, model, spec);
   input->Start(std::move(producer));
   return input;
 }

@@ -24,6 +24,7 @@
 
 namespace muster::train {
 
+class FeatureCache;  // train/input/compiled/feature_cache.h
 class SharedFeeds;
 
 struct InputSpec {
@@ -41,6 +42,7 @@ struct InputSpec {
   // The data grows (train/input/growing_input.h): its segments are read in place of what
   // source.patterns name.
   std::shared_ptr<data::GrowingData> growth = {};
+  std::shared_ptr<const FeatureCache> cache = {};  // of compiled features, read and written
   ClassWeights class_weights = {};  // of rows with labels; a user's input_fn gives weights itself
 };
 
@@ -105,6 +107,12 @@ class Input : public BatchSource {
  private:
   class Producer;
   explicit Input(const data::ReaderSpec& reader_spec);
+  // As OpenShards. With `may_be_empty` a shard may have no records; otherwise there is one shard.
+  static absl::StatusOr<std::unique_ptr<Input>> OpenSources(io::FileSystem& files,
+                                                            const model::Model& model,
+                                                            const InputSpec& spec,
+                                                            std::span<const InputShard> shards,
+                                                            bool may_be_empty);
   // Adds a warning if predict could not read the model's key in this data.
   void CheckKey(io::FileSystem& files, const model::Model& model, const InputSpec& spec);
   void Start(std::unique_ptr<Producer> producer);

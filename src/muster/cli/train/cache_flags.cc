@@ -1,0 +1,59 @@
+#include "muster/cli/train/cache_flags.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "muster/base/strings.h"
+#include "muster/cli/common/verb.h"
+#include "muster/cli/train/model_flags.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr uint64_t kLeastData = uint64_t{64} << 20;  // of "auto"
+constexpr double kGiB = 1 << 30;
+
+std::string GetVariable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// "" if this user has no folder for what can be made again.
+std::string UsualFolder() {
+  std::string folder = GetVariable("XDG_CACHE_HOME");
+  if (folder.empty() && !GetVariable("HOME").empty()) folder = GetVariable("HOME") + "/.cache";
+  return folder.empty() ? "" : folder + "/muster/features";
+}
+
+}  // namespace
+
+void AddCacheFlags(CLI::App& verb, CacheFlags* flags) {
+  verb.add_option("--cache", flags->where,
+                  "Keep the floats and ids of the rows in a folder, from which later epochs and "
+                  "trainings read them; auto: ~/.cache/muster/features, for data from 64 MiB on "
+                  "(default: off)")
+      ->check(CheckNotEmpty)
+      ->type_name("DIR|auto|off");
+  verb.add_option("--cache-limit", flags->limit_gib,
+                  "GiB that the files of --cache take together: those used longest ago are removed")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->type_name("GIB");
+}
+
+absl::StatusOr<std::shared_ptr<const train::FeatureCache>> OpenCache(const CacheFlags& flags) {
+  if (flags.where == "off") return nullptr;
+  const bool is_auto = flags.where == "auto";
+  train::FeatureCacheOptions options = {.folder = is_auto ? UsualFolder() : flags.where,
+                                        .most_bytes = static_cast<uint64_t>(flags.limit_gib * kGiB),
+                                        .least_data = is_auto ? kLeastData : 0,
+                                        .version = Version()};
+  if (options.folder.empty()) return nullptr;
+  auto cache = train::FeatureCache::Open(std::move(options));
+  if (cache.ok()) return *std::move(cache);
+  if (is_auto) return nullptr;
+  return Annotate(cache.status(), "--cache");
+}
+
+}  // namespace muster::cli

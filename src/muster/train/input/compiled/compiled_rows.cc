@@ -1,0 +1,416 @@
+#include "muster/train/input/compiled/compiled_rows.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "absl/strings/cord.h"
+
+#include "muster/base/strings.h"
+
+namespace muster::train {
+namespace {
+
+using features::FeatureBatch;
+using features::IdList;
+using formats::Json;
+
+constexpr int64_t kMostIds = std::numeric_limits<int32_t>::max();
+constexpr char kDamage[] = "muster/compiled_damage";
+constexpr int kMostWidth = 1 << 24;  // floats of a column or of a label
+
+// Writes what a row has into memory that is large enough, and has 3 bytes more.
+class RowWriter {
+ public:
+  explicit RowWriter(char* to) : next_(to) {}
+
+  char* end() const { return next_; }
+  template <typename Number>
+  void Put(const Number* values, size_t count) {
+    std::memcpy(next_, values, count * sizeof(Number));
+    next_ += count * sizeof(Number);
+  }
+  // An id is written as the number above it, so that -1 is 0.
+  void PutId(int32_t id, size_t width) {
+    const auto number = static_cast<uint32_t>(id + 1);
+    std::memcpy(next_, &number, sizeof number);
+    next_ += width;
+  }
+
+ private:
+  char* next_;
+};
+
+// The low bits that `bytes` bytes have.
+uint32_t MaskOf(int bytes) { return bytes == 4 ? ~uint32_t{0} : (uint32_t{1} << 8 * bytes) - 1; }
+
+// Takes what a row has from the front of its bytes. The caller knows that they are there.
+class RowReader {
+ public:
+  explicit RowReader(std::string_view bytes) : next_(bytes.data()), end_(next_ + bytes.size()) {}
+
+  size_t left() const { return static_cast<size_t>(end_ - next_); }
+  template <typename Number>
+  void Take(size_t count, Number* values) {
+    std::memcpy(values, next_, count * sizeof(Number));
+    next_ += count * sizeof(Number);
+  }
+  // An id whose first 4 bytes lie in the row, though the last ones may not be its own.
+  uint32_t TakeInnerId(size_t width, uint32_t mask) {
+    uint32_t id;
+    std::memcpy(&id, next_, sizeof id);
+    next_ += width;
+    return id & mask;
+  }
+  uint32_t TakeId(size_t width, uint32_t mask) {
+    if (left() >= sizeof(uint32_t)) [[likely]]
+      return TakeInnerId(width, mask);
+    uint32_t id = 0;
+    std::memcpy(&id, next_, width);
+    next_ += width;
+    return id;
+  }
+
+ private:
+  const char* next_;
+  const char* end_;
+};
+
+using Part = CompiledPart;
+
+std::vector<Part> FindParts(const CompiledLayout& layout, bool lists) {
+  std::vector<Part> parts;
+  for (size_t i = 0; i < layout.id_lists.size(); ++i) {
+    const CompiledLayout::Ids& ids = layout.id_lists[i];
+    if (ids.is_list != lists) continue;
+    parts.push_back({.list = i,
+                     .width = static_cast<size_t>(ids.bytes()),
+                     .mask = MaskOf(ids.bytes()),
+                     .most = static_cast<uint32_t>(ids.ids),
+                     .has_weights = ids.has_weights,
+                     .has_keys = ids.has_keys});
+  }
+  return parts;
+}
+
+// The weights and keys of ids that were put.
+void PutOthers(const Part& part, const IdList& list, size_t begin, size_t count,
+               RowWriter& writer) {
+  if (part.has_weights) writer.Put(list.weights.data() + begin, count);
+  if (part.has_keys) writer.Put(list.keys.data() + begin, count);
+}
+
+class CompiledTransform final : public features::FeatureTransform {
+ public:
+  explicit CompiledTransform(const CompiledLayout& layout)
+      : layout_(layout),
+        fixed_bytes_(layout.fixed_bytes()),
+        ids_(FindParts(layout, false)),
+        lists_(FindParts(layout, true)) {
+    size_t end = fixed_bytes_;
+    for (const Part& part : ids_) end -= part.bytes();
+    for (const Part& part : ids_) {
+      if (!part.is_plain() || end + sizeof(uint32_t) > fixed_bytes_) break;
+      end += part.width;
+      ++plain_ids_;
+    }
+  }
+
+  absl::Status Apply(const formats::Columns& rows, bool with_labels, FeatureBatch* batch,
+                     int* bad_row) const override {
+    if (bad_row != nullptr) *bad_row = -1;
+    if (with_labels != (layout_.label_width > 0)) {
+      return absl::InternalError("compiled rows were made for another use of labels");
+    }
+    Resize(rows.rows(), batch);
+    std::vector<int32_t*> columns;  // of ids_
+    for (const Part& part : ids_) columns.push_back(batch->id_lists[part.list].ids.data());
+    const std::vector<std::string_view>& views = rows.column(0).strings;
+    for (size_t row = 0; row < views.size(); ++row) {
+      if (!TakeRow(views[row], row, columns, batch)) {
+        return CompiledDamage("bytes that are not a compiled row");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  void Resize(int rows, FeatureBatch* batch) const {
+    const auto count = static_cast<size_t>(rows);
+    batch->rows = rows;
+    batch->labels.resize(count * static_cast<size_t>(layout_.label_width));
+    batch->weights.resize(layout_.has_weight ? count : 0);
+    batch->dense.resize(layout_.dense.size());
+    for (size_t i = 0; i < layout_.dense.size(); ++i) {
+      batch->dense[i].width = layout_.dense[i];
+      batch->dense[i].values.resize(count * static_cast<size_t>(layout_.dense[i]));
+    }
+    batch->id_lists.resize(layout_.id_lists.size());
+    for (size_t i = 0; i < layout_.id_lists.size(); ++i) {
+      const CompiledLayout::Ids& ids = layout_.id_lists[i];
+      IdList& list = batch->id_lists[i];
+      const size_t size = ids.is_list ? 0 : count;
+      list.ids.resize(size);
+      list.weights.resize(ids.has_weights ? size : 0);
+      list.keys.resize(ids.has_keys ? size : 0);
+      list.offsets.assign(ids.is_list ? 1 : 0, 0);
+    }
+  }
+
+  bool TakeRow(std::string_view bytes, size_t row, const std::vector<int32_t*>& columns,
+               FeatureBatch* batch) const {
+    if (bytes.size() < fixed_bytes_) return false;
+    RowReader reader(bytes);
+    const auto labels = static_cast<size_t>(layout_.label_width);
+    reader.Take(labels, batch->labels.data() + row * labels);
+    if (layout_.has_weight) reader.Take(1, &batch->weights[row]);
+    for (features::DenseColumn& column : batch->dense) {
+      const auto width = static_cast<size_t>(column.width);
+      float* const values = column.values.data() + row * width;
+      width == 1 ? reader.Take(1, values) : reader.Take(width, values);
+    }
+    bool fits = true;
+    for (size_t i = 0; i < plain_ids_; ++i) {
+      const Part& part = ids_[i];
+      const uint32_t id = reader.TakeInnerId(part.width, part.mask);
+      fits &= id <= part.most;
+      columns[i][row] = static_cast<int32_t>(id) - 1;
+    }
+    for (size_t i = plain_ids_; i < ids_.size(); ++i) {
+      const Part& part = ids_[i];
+      const uint32_t id = reader.TakeId(part.width, part.mask);
+      fits &= id <= part.most;
+      columns[i][row] = static_cast<int32_t>(id) - 1;
+      if (part.has_weights) reader.Take(1, &batch->id_lists[part.list].weights[row]);
+      if (part.has_keys) reader.Take(1, &batch->id_lists[part.list].keys[row]);
+    }
+    if (!lists_.empty()) fits &= TakeLists(reader, batch);
+    return fits && reader.left() == 0;
+  }
+
+  bool TakeLists(RowReader& reader, FeatureBatch* batch) const {
+    bool fits = true;
+    for (const Part& part : lists_) {
+      uint32_t count = 0;
+      if (reader.left() < sizeof count) return false;
+      reader.Take(1, &count);
+      if (count > reader.left() / part.bytes()) return false;
+      IdList& list = batch->id_lists[part.list];
+      const size_t before = list.ids.size();
+      list.ids.resize(before + count);
+      for (size_t k = before; k < before + count; ++k) {
+        const uint32_t id = reader.TakeId(part.width, part.mask);
+        fits &= id <= part.most;
+        list.ids[k] = static_cast<int32_t>(id) - 1;
+      }
+      if (part.has_weights) {
+        list.weights.resize(before + count);
+        reader.Take(count, list.weights.data() + before);
+      }
+      if (part.has_keys) {
+        list.keys.resize(before + count);
+        reader.Take(count, list.keys.data() + before);
+      }
+      list.offsets.push_back(static_cast<uint32_t>(list.ids.size()));
+    }
+    return fits;
+  }
+
+  const CompiledLayout layout_;
+  const size_t fixed_bytes_;
+  const std::vector<Part> ids_;    // of columns with one id per row
+  const std::vector<Part> lists_;  // of columns with lists
+  // The first ids_ that have neither weights nor keys, and after which the row has 3 bytes more.
+  size_t plain_ids_ = 0;
+};
+
+}  // namespace
+
+int CompiledLayout::Ids::bytes() const {
+  int bytes = 1;
+  while (bytes < 4 && ids >= int64_t{1} << 8 * bytes) ++bytes;
+  return bytes;
+}
+
+size_t CompiledLayout::dense_width() const {
+  return std::accumulate(dense.begin(), dense.end(), size_t{0},
+                         [](size_t sum, int width) { return sum + static_cast<size_t>(width); });
+}
+
+size_t CompiledLayout::fixed_bytes() const {
+  size_t floats = static_cast<size_t>(label_width) + (has_weight ? 1 : 0) + dense_width();
+  size_t bytes = 0;
+  for (const Ids& list : id_lists) {
+    if (list.is_list) continue;
+    bytes += static_cast<size_t>(list.bytes()) + (list.has_keys ? sizeof(int64_t) : 0);
+    floats += list.has_weights ? 1 : 0;
+  }
+  return bytes + floats * sizeof(float);
+}
+
+bool CompiledLayout::has_lists() const {
+  for (const Ids& list : id_lists) {
+    if (list.is_list) return true;
+  }
+  return false;
+}
+
+CompiledLayout MakeLayout(const features::FeatureSpec& spec,
+                          const features::FeatureRequest& request, bool with_labels,
+                          const FeatureBatch& batch) {
+  CompiledLayout layout = {.label_width = with_labels ? spec.label.width : 0,
+                           .has_weight = with_labels && !spec.weight.empty()};
+  for (const features::DenseColumn& column : batch.dense) layout.dense.push_back(column.width);
+  for (size_t i = 0; i < request.categorical.size(); ++i) {
+    const features::ColumnSpec& column = *spec.Find(request.categorical[i]);
+    const bool has_keys = spec.GetGrowth(column) != nullptr;
+    layout.id_lists.push_back({.is_list = !batch.id_lists[i].one_per_row(),
+                               .has_weights = column.kind == features::ColumnKind::kWeighted,
+                               .has_keys = has_keys,
+                               .ids = has_keys ? 1 : spec.NumIds(column)});
+  }
+  return layout;
+}
+
+bool HasLayout(const FeatureBatch& batch, const CompiledLayout& layout) {
+  const auto rows = static_cast<size_t>(batch.rows);
+  if (batch.labels.size() != rows * static_cast<size_t>(layout.label_width) ||
+      batch.weights.size() != (layout.has_weight ? rows : 0) ||
+      batch.dense.size() != layout.dense.size() ||
+      batch.id_lists.size() != layout.id_lists.size() || !batch.raw.empty()) {
+    return false;
+  }
+  for (size_t i = 0; i < layout.dense.size(); ++i) {
+    if (batch.dense[i].width != layout.dense[i]) return false;
+  }
+  for (size_t i = 0; i < layout.id_lists.size(); ++i) {
+    const CompiledLayout::Ids& ids = layout.id_lists[i];
+    const IdList& list = batch.id_lists[i];
+    const size_t count = list.ids.size();
+    if (list.one_per_row() == ids.is_list || list.weights.size() != (ids.has_weights ? count : 0) ||
+        list.keys.size() != (ids.has_keys ? count : 0)) {
+      return false;
+    }
+    int32_t least = -1, most = -1;
+    for (const int32_t id : list.ids) {
+      least = std::min(least, id);
+      most = std::max(most, id);
+    }
+    if (least < -1 || most >= ids.ids) return false;
+  }
+  return true;
+}
+
+RowCompiler::RowCompiler(const CompiledLayout& layout)
+    : layout_(layout),
+      fixed_bytes_(layout.fixed_bytes()),
+      ids_(FindParts(layout, false)),
+      lists_(FindParts(layout, true)) {}
+
+bool RowCompiler::Take(const FeatureBatch& batch) {
+  if (!HasLayout(batch, layout_)) return false;
+  batch_ = &batch;
+  columns_.clear();
+  for (const Part& part : ids_) {
+    columns_.push_back(batch.id_lists[part.list].ids.data());
+  }
+  return true;
+}
+
+size_t RowCompiler::RowBytes(int row) const {
+  size_t bytes = fixed_bytes_;
+  for (const Part& part : lists_) {
+    const IdList& list = batch_->id_lists[part.list];
+    bytes += sizeof(uint32_t) + part.bytes() * (list.end(row) - list.begin(row));
+  }
+  return bytes;
+}
+
+void RowCompiler::Compile(int row, char* to) const {
+  const FeatureBatch& batch = *batch_;
+  const auto r = static_cast<size_t>(row);
+  const auto labels = static_cast<size_t>(layout_.label_width);
+  RowWriter writer(to);
+  writer.Put(batch.labels.data() + r * labels, labels);
+  if (layout_.has_weight) writer.Put(&batch.weights[r], 1);
+  for (const features::DenseColumn& column : batch.dense) {
+    const auto width = static_cast<size_t>(column.width);
+    const float* const values = column.values.data() + r * width;
+    width == 1 ? writer.Put(values, 1) : writer.Put(values, width);
+  }
+  for (size_t i = 0; i < ids_.size(); ++i) {
+    writer.PutId(columns_[i][r], ids_[i].width);
+    if (!ids_[i].is_plain()) PutOthers(ids_[i], batch.id_lists[ids_[i].list], r, 1, writer);
+  }
+  for (const Part& part : lists_) {
+    const IdList& list = batch.id_lists[part.list];
+    const size_t begin = list.begin(row);
+    const auto count = static_cast<uint32_t>(list.end(row) - begin);
+    writer.Put(&count, 1);
+    for (size_t i = begin; i < begin + count; ++i) writer.PutId(list.ids[i], part.width);
+    PutOthers(part, list, begin, count, writer);
+  }
+}
+
+Json PrintLayout(const CompiledLayout& layout) {
+  Json lists = Json::array();
+  for (const CompiledLayout::Ids& list : layout.id_lists) {
+    lists.push_back({{"ids", list.ids},
+                     {"list", list.is_list},
+                     {"weights", list.has_weights},
+                     {"keys", list.has_keys}});
+  }
+  return {{"labels", layout.label_width},
+          {"weight", layout.has_weight},
+          {"dense", layout.dense},
+          {"id_lists", std::move(lists)}};
+}
+
+absl::StatusOr<CompiledLayout> ReadLayout(const Json& json, const std::string& where) {
+  formats::JsonFields fields(json, where);
+  CompiledLayout layout;
+  layout.label_width = static_cast<int>(fields.Int("labels", 0, 0, kMostWidth));
+  layout.has_weight = fields.Bool("weight", false);
+  for (const Json& width : fields.List("dense")) {
+    if (!width.is_number_unsigned() || width.get<uint64_t>() > kMostWidth) {
+      fields.Fail("\"dense\" must be widths");
+      break;
+    }
+    layout.dense.push_back(width.get<int>());
+  }
+  for (const Json& each : fields.List("id_lists")) {
+    if (!each.is_object()) {
+      fields.Fail("\"id_lists\" must be objects");
+      break;
+    }
+    formats::JsonFields list(each, where);
+    layout.id_lists.push_back({.is_list = list.Bool("list", false),
+                               .has_weights = list.Bool("weights", false),
+                               .has_keys = list.Bool("keys", false),
+                               .ids = list.Int("ids", 1, 1, kMostIds)});
+    fields.Update(list.status());
+  }
+  MUSTER_RETURN_IF_ERROR(fields.status());
+  return layout;
+}
+
+absl::Status CompiledDamage(std::string_view message) {
+  absl::Status status = absl::DataLossError(ToAbsl(message));
+  status.SetPayload(kDamage, absl::Cord());
+  return status;
+}
+
+bool IsCompiledDamage(const absl::Status& status) { return status.GetPayload(kDamage).has_value(); }
+
+formats::Schema CompiledSchema() {
+  formats::Schema schema;
+  schema.fields.emplace_back().name = "row";
+  return schema;
+}
+
+std::unique_ptr<features::FeatureTransform> NewCompiledTransform(const CompiledLayout& layout) {
+  return std::make_unique<CompiledTransform>(layout);
+}
+
+}  // namespace muster::train
