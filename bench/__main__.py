@@ -11,6 +11,7 @@ from pathlib import Path
 from bench import (
     all_reduce,
     build,
+    cached_features,
     checkpoint_save,
     click_models,
     coordinator_load,
@@ -46,6 +47,7 @@ BENCHES = {
     "train-pytorch": train_pytorch,
     "deep": deep,
     "click-models": click_models,
+    "cached-features": cached_features,
     "threads": threads,
     "predict": predict,
     "tfrecord": tfrecord_decode,

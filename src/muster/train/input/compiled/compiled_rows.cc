@@ -20,27 +20,11 @@ constexpr int64_t kMostIds = std::numeric_limits<int32_t>::max();
 constexpr char kDamage[] = "muster/compiled_damage";
 constexpr int kMostWidth = 1 << 24;  // floats of a column or of a label
 
-// Writes what a row has into memory that is large enough, and has 3 bytes more.
-class RowWriter {
- public:
-  explicit RowWriter(char* to) : next_(to) {}
-
-  char* end() const { return next_; }
-  template <typename Number>
-  void Put(const Number* values, size_t count) {
-    std::memcpy(next_, values, count * sizeof(Number));
-    next_ += count * sizeof(Number);
-  }
-  // An id is written as the number above it, so that -1 is 0.
-  void PutId(int32_t id, size_t width) {
-    const auto number = static_cast<uint32_t>(id + 1);
-    std::memcpy(next_, &number, sizeof number);
-    next_ += width;
-  }
-
- private:
-  char* next_;
-};
+// Writes an id, of which the first bytes count, as the number above it, so that -1 is 0.
+void PutId(int32_t id, char* to) {
+  const auto number = static_cast<uint32_t>(id + 1);
+  std::memcpy(to, &number, sizeof number);
+}
 
 // The low bits that `bytes` bytes have.
 uint32_t MaskOf(int bytes) { return bytes == 4 ? ~uint32_t{0} : (uint32_t{1} << 8 * bytes) - 1; }
@@ -92,13 +76,6 @@ std::vector<Part> FindParts(const CompiledLayout& layout, bool lists) {
                      .has_keys = ids.has_keys});
   }
   return parts;
-}
-
-// The weights and keys of ids that were put.
-void PutOthers(const Part& part, const IdList& list, size_t begin, size_t count,
-               RowWriter& writer) {
-  if (part.has_weights) writer.Put(list.weights.data() + begin, count);
-  if (part.has_keys) writer.Put(list.keys.data() + begin, count);
 }
 
 class CompiledTransform final : public features::FeatureTransform {
@@ -308,17 +285,38 @@ RowCompiler::RowCompiler(const CompiledLayout& layout)
       ids_(FindParts(layout, false)),
       lists_(FindParts(layout, true)) {}
 
+// Column by column: the bytes behind an id belong to what is written after it, or are slack.
 bool RowCompiler::Take(const FeatureBatch& batch) {
   if (!HasLayout(batch, layout_)) return false;
   batch_ = &batch;
-  columns_.clear();
+  const auto rows = static_cast<size_t>(batch.rows);
+  fixed_.resize(std::max(fixed_.size(), rows * stride()));
+  char* to = fixed_.data();
+  const auto put = [&](const auto* values, size_t width) {
+    const size_t bytes = width * sizeof *values;
+    for (size_t row = 0; row < rows; ++row) {
+      std::memcpy(to + row * stride(), values + row * width, bytes);
+    }
+    to += bytes;
+  };
+  if (layout_.label_width > 0) {
+    put(batch.labels.data(), static_cast<size_t>(layout_.label_width));
+  }
+  if (layout_.has_weight) put(batch.weights.data(), 1);
+  for (const features::DenseColumn& column : batch.dense) {
+    put(column.values.data(), static_cast<size_t>(column.width));
+  }
   for (const Part& part : ids_) {
-    columns_.push_back(batch.id_lists[part.list].ids.data());
+    const IdList& list = batch.id_lists[part.list];
+    for (size_t row = 0; row < rows; ++row) PutId(list.ids[row], to + row * stride());
+    to += part.width;
+    if (part.has_weights) put(list.weights.data(), 1);
+    if (part.has_keys) put(list.keys.data(), 1);
   }
   return true;
 }
 
-size_t RowCompiler::RowBytes(int row) const {
+size_t RowCompiler::GetSize(int row) const {
   size_t bytes = fixed_bytes_;
   for (const Part& part : lists_) {
     const IdList& list = batch_->id_lists[part.list];
@@ -327,29 +325,20 @@ size_t RowCompiler::RowBytes(int row) const {
   return bytes;
 }
 
-void RowCompiler::Compile(int row, char* to) const {
-  const FeatureBatch& batch = *batch_;
-  const auto r = static_cast<size_t>(row);
-  const auto labels = static_cast<size_t>(layout_.label_width);
-  RowWriter writer(to);
-  writer.Put(batch.labels.data() + r * labels, labels);
-  if (layout_.has_weight) writer.Put(&batch.weights[r], 1);
-  for (const features::DenseColumn& column : batch.dense) {
-    const auto width = static_cast<size_t>(column.width);
-    const float* const values = column.values.data() + r * width;
-    width == 1 ? writer.Put(values, 1) : writer.Put(values, width);
-  }
-  for (size_t i = 0; i < ids_.size(); ++i) {
-    writer.PutId(columns_[i][r], ids_[i].width);
-    if (!ids_[i].is_plain()) PutOthers(ids_[i], batch.id_lists[ids_[i].list], r, 1, writer);
-  }
+void RowCompiler::Write(int row, char* to) const {
+  const auto put = [&to](const auto* values, size_t count) {
+    std::memcpy(to, values, count * sizeof *values);
+    to += count * sizeof *values;
+  };
+  put(GetFixed(row).data(), fixed_bytes_);
   for (const Part& part : lists_) {
-    const IdList& list = batch.id_lists[part.list];
+    const IdList& list = batch_->id_lists[part.list];
     const size_t begin = list.begin(row);
     const auto count = static_cast<uint32_t>(list.end(row) - begin);
-    writer.Put(&count, 1);
-    for (size_t i = begin; i < begin + count; ++i) writer.PutId(list.ids[i], part.width);
-    PutOthers(part, list, begin, count, writer);
+    put(&count, 1);
+    for (size_t i = begin; i < begin + count; ++i, to += part.width) PutId(list.ids[i], to);
+    if (part.has_weights) put(list.weights.data() + begin, count);
+    if (part.has_keys) put(list.keys.data() + begin, count);
   }
 }
 

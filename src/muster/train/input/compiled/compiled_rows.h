@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/status.h"
@@ -65,7 +66,7 @@ bool HasLayout(const features::FeatureBatch& batch, const CompiledLayout& layout
 // Turns rows of batches into bytes. One owner thread.
 class RowCompiler {
  public:
-  // What Compile() may overwrite behind a row.
+  // What Append() may overwrite behind a row.
   static constexpr size_t kSlack = 3;
 
   explicit RowCompiler(const CompiledLayout& layout);
@@ -73,16 +74,23 @@ class RowCompiler {
   // The next rows are those of `batch`, which must stay as it is meanwhile. False if the batch does
   // not have the layout.
   bool Take(const features::FeatureBatch& batch);
-  size_t RowBytes(int row) const;
-  // Writes the row to memory of RowBytes() + kSlack.
-  void Compile(int row, char* to) const;
+  // A row's bytes, as far as they do not vary in length: all of them where there are no lists.
+  std::string_view GetFixed(int row) const {
+    return {fixed_.data() + static_cast<size_t>(row) * stride(), fixed_bytes_};
+  }
+  // The bytes of the whole row.
+  size_t GetSize(int row) const;
+  // Writes the whole row to memory of GetSize() + kSlack.
+  void Write(int row, char* to) const;
 
  private:
+  size_t stride() const { return fixed_bytes_ + kSlack; }
+
   const CompiledLayout layout_;
   const size_t fixed_bytes_;
   const std::vector<CompiledPart> ids_, lists_;  // columns with one id per row, and with lists
   const features::FeatureBatch* batch_ = nullptr;
-  std::vector<const int32_t*> columns_;  // of ids_
+  std::string fixed_;  // what GetFixed() returns, row after row
 };
 
 formats::Json PrintLayout(const CompiledLayout& layout);

@@ -1,12 +1,16 @@
 #include "muster/train/input/compiled/compiled_writer.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "muster/base/strings.h"
 
 namespace muster::train {
+namespace {
+
+constexpr size_t kMostSpare = 16;
+
+}  // namespace
 
 CompiledWriter::CompiledWriter(std::unique_ptr<CompiledFileWriter> file,
                                const data::RecordSource& source, CompiledLayout layout,
@@ -44,6 +48,10 @@ absl::StatusOr<bool> CompiledWriter::Add(int64_t epoch, const features::FeatureB
     auto& waiting = waiting_[chunk];
     if (waiting == nullptr) {
       waiting = std::make_unique<Waiting>();
+      if (!spare_.empty()) {
+        waiting->bytes = std::move(spare_.back());
+        spare_.pop_back();
+      }
       waiting->bytes.resize(static_cast<size_t>(info_.chunks[chunk].records) * row_bytes_);
       waiting_bytes_ += waiting->bytes.size();
     }
@@ -80,18 +88,17 @@ size_t CompiledWriter::FindChunk(uint64_t number) const {
 }
 
 void CompiledWriter::Take(int row, uint64_t record, Waiting* waiting) {
-  const size_t size = row_bytes_ > 0 ? row_bytes_ : compiler_.RowBytes(row);
-  scratch_.resize(std::max(scratch_.size(), size + RowCompiler::kSlack));
-  compiler_.Compile(row, scratch_.data());
   if (row_bytes_ > 0) {
-    std::memcpy(waiting->bytes.data() + record * row_bytes_, scratch_.data(), row_bytes_);
+    compiler_.GetFixed(row).copy(waiting->bytes.data() + record * row_bytes_, row_bytes_);
     return;
   }
-  const size_t begin = waiting->bytes.size();
-  waiting->bytes.append(scratch_.data(), size);
+  const size_t begin = waiting->bytes.size(), end = begin + compiler_.GetSize(row);
+  waiting->bytes.resize(end + RowCompiler::kSlack);
+  compiler_.Write(row, waiting->bytes.data() + begin);
+  waiting->bytes.resize(end);
   waiting->rows.push_back({.record = static_cast<uint32_t>(record),
                            .begin = static_cast<uint32_t>(begin),
-                           .end = static_cast<uint32_t>(begin + size)});
+                           .end = static_cast<uint32_t>(end)});
 }
 
 absl::Status CompiledWriter::Write(size_t chunk) {
@@ -101,6 +108,7 @@ absl::Status CompiledWriter::Write(size_t chunk) {
   --left_;
   if (row_bytes_ > 0) {
     MUSTER_ASSIGN_OR_RETURN(info_.blocks[chunk], file_->AddBlock(waiting->bytes, row_bytes_));
+    if (spare_.size() < kMostSpare) spare_.push_back(std::move(waiting->bytes));
     return absl::OkStatus();
   }
   std::ranges::sort(waiting->rows, {}, &Waiting::Row::record);

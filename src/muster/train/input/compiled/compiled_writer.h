@@ -58,8 +58,8 @@ class CompiledWriter {
   size_t left_ = 0;                                // chunks that are not written
   std::vector<std::unique_ptr<Waiting>> waiting_;  // by chunk
   uint64_t waiting_bytes_ = 0;
+  std::vector<std::string> spare_;  // memory of blocks that are written, for the next ones
   int64_t epoch_ = 0;
-  std::string scratch_;
 };
 
 }  // namespace muster::train

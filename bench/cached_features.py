@@ -1,0 +1,127 @@
+"""A second epoch from compiled features, beside one from TFRecord and Vowpal Wabbit's from its cache."""
+
+from functools import partial
+from pathlib import Path
+
+from bench.context import CannotRun, Context
+from bench.measure import interleave, run
+from bench.report import Report, Row
+
+ROWS, EVALUATION_ROWS = 1_000_000, 50_000
+EPOCHS = 3
+METHOD = f"""
+{ROWS:,} rows of `muster sample clicks` as TFRecord in five files, batches of 256, shuffled. Linear: 13 bucketized numbers
+and 26 hashed categories, FTRL. Wide & deep: `examples/clicks/clicks.yaml`, with crosses and embeddings. CPU seconds of all
+threads, of a second and third epoch: `muster train` with one epoch and with {EPOCHS}, and the difference; with
+`--cache DIR`, whose file an earlier run has written, and with `--cache off`. The first epoch: with `--cache` in an empty
+folder, beside `off`; both with the start of the program.
+
+Vowpal Wabbit has the same 39 columns as text (numbers in steps of half a logarithm), 22 bits, its default
+learner (adaptive, normalized, invariant SGD) with the logistic loss; it makes its own cache in the first pass, and the
+difference of one and {EPOCHS} passes is that of passes from the cache. Quality: on {EVALUATION_ROWS:,} other rows after {EPOCHS}
+epochs.
+"""
+MODEL = """model:
+  type: linear
+  linear:
+    columns: [{columns}]
+    optimizer: {{ftrl: {{learning_rate: 0.05, l2: 0.2}}}}
+train: {{batch_size: 256, epochs: {epochs}}}
+"""
+
+
+def train(context: Context, model: Path, data: Path, epochs: int, cache: str | Path) -> tuple[float, Path]:
+    folder = context.fresh_folder("cached-features-model")
+    done = run([
+        context.muster, "train", model, "--train", data / "part-*", "--model-dir", folder, "--epochs", str(epochs),
+        "--cache", cache, "--summary-steps", "1000000", "--save-secs", "0", "--quiet",
+    ])  # fmt: skip
+    return done.cpu_seconds, folder
+
+
+def later_epochs(context: Context, model: Path, data: Path, cache: str | Path) -> float:
+    """Rows a CPU second of the epochs after the first."""
+    dear, _ = train(context, model, data, EPOCHS, cache)
+    cheap, _ = train(context, model, data, 1, cache)
+    return (EPOCHS - 1) * ROWS / (dear - cheap)
+
+
+def first_epoch(context: Context, model: Path, data: Path, cached: bool) -> float:
+    cache: str | Path = context.fresh_folder("cached-features-first") if cached else "off"
+    return ROWS / train(context, model, data, 1, cache)[0]
+
+
+def peer_passes(context: Context, python: Path, data: Path, folder: Path) -> float:
+    seconds = {}
+    for passes in (1, EPOCHS):
+        cache = folder / "clicks.cache"
+        cache.unlink(missing_ok=True)
+        seconds[passes] = run([
+            python, context.peer_script("vowpal_wabbit.py"), "train", data, cache, str(passes), folder / "vw.model",
+        ]).cpu_seconds  # fmt: skip
+    return (EPOCHS - 1) * ROWS / (seconds[EPOCHS] - seconds[1])
+
+
+def prepare(context: Context, folder: Path, python: Path) -> tuple[Path, Path]:
+    """The two model files; data and evaluation rows in all formats lie in the folder."""
+    deep = context.root / "examples/clicks/clicks.yaml"
+    for name, rows, seed in (("clicks", ROWS, "1"), ("eval", EVALUATION_ROWS, "2")):
+        table = folder / f"{name}.csv"
+        run([context.muster, "sample", "clicks", "--rows", str(rows), "--seed", seed, "--out", table])
+        run([context.muster, "records", "from-csv", table, "--spec", deep, "--out", folder / name, "--shards", "5"])
+        run([python, context.peer_script("vowpal_wabbit.py"), "convert", table, folder / f"{name}.vw"])
+        table.unlink()
+    columns = [f"b{i}" for i in range(1, 14)] + [f"c{i}" for i in range(1, 27)]
+    linear = folder / "linear.yaml"
+    before_model, _, _ = deep.read_text().partition("\nmodel:")
+    linear.write_text(before_model + "\n" + MODEL.format(columns=", ".join(columns), epochs=EPOCHS))
+    return linear, deep
+
+
+def same_bytes(context: Context, model: Path, data: Path, cache: Path) -> str:
+    ends = []
+    for where in ("off", cache):
+        _, trained = train(context, model, data, EPOCHS, where)
+        ends.append({file.name: file.read_bytes() for file in trained.glob("model.ckpt-*.data-*")})
+    if not ends[0] or ends[0] != ends[1]:
+        raise CannotRun(f"{model}: a training from the cache ended with other weights")
+    return f"{model.name}: {EPOCHS} epochs end with the same bytes from the cache and from TFRecord."
+
+
+def measure(context: Context, name: str) -> Report:
+    python = context.peer_python("vowpal-wabbit")
+    folder = context.fresh_folder("cached-features")
+    linear, deep = prepare(context, folder, python)
+    data, cache = folder / "clicks", folder / "cache"
+    same = [same_bytes(context, model, data, cache) for model in (linear, deep)]
+    sizes = sum(file.stat().st_size for file in data.glob("part-*"))
+    kept = [file.stat().st_size for file in sorted(cache.iterdir(), key=lambda file: file.stat().st_mtime)]
+    same.append(f"The rows take {sizes / 1e6:.0f} MB as TFRecord, {kept[0] / 1e6:.0f} MB as the features of the linear "
+                f"model, {kept[1] / 1e6:.0f} MB as those of the other.")  # fmt: skip
+    report = Report(name=name, title="Later epochs from compiled features", method=METHOD,
+                    peer="the other side", unit="rows per CPU second")  # fmt: skip
+    for title, model, goal in (("linear", linear, 2.0), ("wide & deep", deep, 1.4)):
+        sides = {
+            "cached": partial(later_epochs, context, model, data, cache),
+            "TFRecord": partial(later_epochs, context, model, data, "off"),
+            "first, cached": partial(first_epoch, context, model, data, True),
+            "first, TFRecord": partial(first_epoch, context, model, data, False),
+        }
+        if model == linear:
+            sides["Vowpal Wabbit"] = partial(peer_passes, context, python, folder / "clicks.vw", folder)
+        done = interleave(sides, context.rounds)
+        report.rows.append(Row(f"{title}: later epochs, beside TFRecord", done["cached"], done["TFRecord"], goal=goal))
+        report.rows.append(
+            Row(f"{title}: first epoch, written, beside not", done["first, cached"], done["first, TFRecord"], goal=0.95)
+        )
+        if model == linear:
+            peer = "linear: later epochs, beside Vowpal Wabbit 9.11.9 from its cache"
+            report.rows.append(Row(peer, done["cached"], done["Vowpal Wabbit"], goal=2.5))
+    _, trained = train(context, linear, data, EPOCHS, cache)
+    mine = run([context.muster, "evaluate", trained, "--data", folder / "eval" / "part-*", "--json", "--quiet"]).events()
+    theirs = run([python, context.peer_script("vowpal_wabbit.py"), "score", folder / "eval.vw", folder / "vw.model"])
+    peers = theirs.events()
+    same.append(f"Linear, on other rows: AUC {mine['auc']:.4f} and {peers['auc']:.4f}, log loss "
+                f"{mine['average_loss']:.4f} and {peers['average_loss']:.4f} (Muster, Vowpal Wabbit).")  # fmt: skip
+    report.same = same
+    return report
