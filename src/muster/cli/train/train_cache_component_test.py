@@ -1,0 +1,105 @@
+"""`muster train --cache`: the same weights from compiled features, in one process and in several."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import pytest
+
+from testbed.muster import Muster
+
+MODEL = """
+inputs:
+  label: int
+  I1: {type: float, default: 0}
+  C1: {type: string, default: none}
+  C2: {type: string, default: none}
+label: label
+columns:
+  n: {numeric: I1, log1p: true}
+  c1: {hash: C1, buckets: 1000}
+  c2: {hash: C2, buckets: 1000}
+  e: {embedding: c2, dimension: 4}
+model:
+  type: wide_deep
+  linear: {columns: [c1, c2]}
+  dnn: {columns: [n, e], hidden_units: [8]}
+train: {batch_size: 128, epochs: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def clicks(muster: Muster, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("clicks")
+    (folder / "model.yaml").write_text(MODEL)
+    muster.run("sample", "clicks", "--rows", 20000, "--out", folder / "clicks.csv")
+    return folder
+
+
+def words(clicks: pathlib.Path, model: pathlib.Path, *flags: object) -> list[object]:
+    return ["train", clicks / "model.yaml", "--train", clicks / "clicks.csv", "--model-dir", model, "--quiet", *flags]
+
+
+def weights(model: pathlib.Path) -> bytes:
+    newest = max(model.glob("model.ckpt-*.index"), key=lambda path: int(path.stem.partition("-")[2]))
+    (data,) = model.glob(f"{newest.stem}.data-*")
+    return data.read_bytes()
+
+
+def test_later_trainings_end_with_the_same_bytes(
+    muster: Muster, clicks: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    cache = tmp_path / "cache"
+    muster.run(*words(clicks, tmp_path / "plain"))
+    for name in ("first", "second"):
+        muster.run(*words(clicks, tmp_path / name, "--cache", cache))
+        assert weights(tmp_path / name) == weights(tmp_path / "plain")
+    (file,) = cache.iterdir()
+    assert file.suffix == ".features" and file.stat().st_mode & 0o077 == 0
+    written = file.stat().st_ino
+    muster.run(*words(clicks, tmp_path / "other", "--cache", cache, "--set", "model.dnn.hidden_units=[16]"))
+    assert [each.stat().st_ino for each in cache.iterdir()] == [written]
+
+
+def test_workers_have_a_file_for_each_shard(
+    muster: Muster, clicks: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    cache = tmp_path / "cache"
+    muster.run(*words(clicks, tmp_path / "plain", "--workers", 2))
+    for name in ("first", "second"):
+        muster.run(*words(clicks, tmp_path / name, "--workers", 2, "--cache", cache))
+        assert weights(tmp_path / name) == weights(tmp_path / "plain")
+        files = sorted(cache.iterdir())
+        assert len(files) > 1 and all(file.suffix == ".features" for file in files)
+
+
+def test_a_killed_training_leaves_no_file_that_is_used(
+    muster: Muster, clicks: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    cache = tmp_path / "cache"
+    command = [muster.binary, *map(str, words(clicks, tmp_path / "killed", "--cache", cache))]
+    with subprocess.Popen(command) as training:
+        end = time.monotonic() + 60
+        while not (cache.exists() and any(cache.iterdir())) and time.monotonic() < end:
+            time.sleep(0.001)
+        training.send_signal(signal.SIGKILL)
+    for left in cache.iterdir():  # as if it had lain there for hours
+        if left.suffix != ".features":
+            os.utime(left, (1, 1))
+    muster.run(*words(clicks, tmp_path / "plain"))
+    muster.run(*words(clicks, tmp_path / "after", "--cache", cache))
+    assert weights(tmp_path / "after") == weights(tmp_path / "plain")
+    assert [file.suffix for file in cache.iterdir()] == [".features"]
+
+
+def test_a_folder_that_cannot_be_made_is_named(
+    muster: Muster, clicks: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    error = muster.fail(*words(clicks, tmp_path / "model", "--cache", tmp_path / "file" / "cache"))
+    assert "--cache" in error and str(tmp_path / "file") in error
+    assert not (tmp_path / "model").exists()
