@@ -29,7 +29,7 @@ def train_linear(args: Any, ctx: Any) -> None:
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     with strategy.scope():
         model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=[2], name="out")])
-        model.compile(optimizer=tf.keras.optimizers.Adam(0.1), loss="mse")
+        model.compile(optimizer=tf.keras.optimizers.Adam(0.3), loss="mse")
     feed = TFNode.DataFeed(ctx.mgr, input_mapping=args.input_mapping)
 
     def rows() -> Any:
