@@ -33,8 +33,7 @@ void ReadEnd(std::string_view file) {
     Check(block.begin <= file.size() && block.size <= file.size() - block.begin);
   }
   // Its own print says the same of blocks that lie in the same place.
-  const std::string again = std::string(file.substr(0, file.size())) + PrintCompiledEnd(*info);
-  Check(ReadCompiledEnd(again).ok());
+  Check(Read(std::string(file) + PrintCompiledEnd(*info)).ok());
 }
 
 void ReadJson(std::string_view text) {

@@ -22,7 +22,7 @@ constexpr int kMostWidth = 1 << 24;  // floats of a column or of a label
 
 // Writes an id, of which the first bytes count, as the number above it, so that -1 is 0.
 void PutId(int32_t id, char* to) {
-  const auto number = static_cast<uint32_t>(id + 1);
+  const auto number = static_cast<uint32_t>(id) + 1;
   std::memcpy(to, &number, sizeof number);
 }
 
@@ -37,6 +37,7 @@ class RowReader {
   size_t left() const { return static_cast<size_t>(end_ - next_); }
   template <typename Number>
   void Take(size_t count, Number* values) {
+    if (count == 0) return;  // `values` may be null then
     std::memcpy(values, next_, count * sizeof(Number));
     next_ += count * sizeof(Number);
   }
@@ -152,13 +153,13 @@ class CompiledTransform final : public features::FeatureTransform {
       const Part& part = ids_[i];
       const uint32_t id = reader.TakeInnerId(part.width, part.mask);
       fits &= id <= part.most;
-      columns[i][row] = static_cast<int32_t>(id) - 1;
+      columns[i][row] = static_cast<int32_t>(id - 1);
     }
     for (size_t i = plain_ids_; i < ids_.size(); ++i) {
       const Part& part = ids_[i];
       const uint32_t id = reader.TakeId(part.width, part.mask);
       fits &= id <= part.most;
-      columns[i][row] = static_cast<int32_t>(id) - 1;
+      columns[i][row] = static_cast<int32_t>(id - 1);
       if (part.has_weights) reader.Take(1, &batch->id_lists[part.list].weights[row]);
       if (part.has_keys) reader.Take(1, &batch->id_lists[part.list].keys[row]);
     }
@@ -179,7 +180,7 @@ class CompiledTransform final : public features::FeatureTransform {
       for (size_t k = before; k < before + count; ++k) {
         const uint32_t id = reader.TakeId(part.width, part.mask);
         fits &= id <= part.most;
-        list.ids[k] = static_cast<int32_t>(id) - 1;
+        list.ids[k] = static_cast<int32_t>(id - 1);
       }
       if (part.has_weights) {
         list.weights.resize(before + count);
@@ -327,6 +328,7 @@ size_t RowCompiler::GetSize(int row) const {
 
 void RowCompiler::Write(int row, char* to) const {
   const auto put = [&to](const auto* values, size_t count) {
+    if (count == 0) return;  // `values` may be null then
     std::memcpy(to, values, count * sizeof *values);
     to += count * sizeof *values;
   };
