@@ -1,5 +1,6 @@
 """A second epoch from compiled features, beside one from TFRecord and Vowpal Wabbit's from its cache."""
 
+import json
 from functools import partial
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from bench.measure import interleave, run
 from bench.report import Report, Row
 
 ROWS, EVALUATION_ROWS = 1_000_000, 50_000
-EPOCHS = 3
+EPOCHS, TRIALS = 3, 8
 METHOD = f"""
 {ROWS:,} rows of `muster sample clicks` as TFRecord in five files, batches of 256, shuffled. Linear: 13 bucketized numbers
 and 26 hashed categories, FTRL. Wide & deep: `examples/clicks/clicks.yaml`, with crosses and embeddings. CPU seconds of all
@@ -20,6 +21,18 @@ Vowpal Wabbit has the same 39 columns as text (numbers in steps of half a logari
 learner (adaptive, normalized, invariant SGD) with the logistic loss; it makes its own cache in the first pass, and the
 difference of one and {EPOCHS} passes is that of passes from the cache. Quality: on {EVALUATION_ROWS:,} other rows after {EPOCHS}
 epochs.
+
+Search: `muster tune --parallel {TRIALS}` over the learning rate of the linear model, {TRIALS} trials of one epoch that share
+one feed; rows of all trials a CPU second, with all that a search does.
+"""
+SEARCH = """model: {model}
+train: {data}
+eval: {evaluation}
+space: {{model.linear.optimizer.ftrl.learning_rate: {{loguniform: [0.01, 1]}}}}
+metric: {{maximize: auc}}
+sampler: random
+budget: {{trials: {trials}}}
+flags: [--epochs, "1", --cache, "{cache}"]
 """
 MODEL = """model:
   type: linear
@@ -60,6 +73,17 @@ def peer_passes(context: Context, python: Path, data: Path, folder: Path) -> flo
             python, context.peer_script("vowpal_wabbit.py"), "train", data, cache, str(passes), folder / "vw.model",
         ]).cpu_seconds  # fmt: skip
     return (EPOCHS - 1) * ROWS / (seconds[EPOCHS] - seconds[1])
+
+
+def search(context: Context, model: Path, folder: Path, cache: str | Path) -> float:
+    """Rows a CPU second of trials that share a feed."""
+    study = context.fresh_folder("cached-features-study")
+    file = study.with_suffix(".yaml")
+    file.write_text(SEARCH.format(model=model, data=json.dumps(f"{folder}/clicks/part-*"), trials=TRIALS, cache=cache,
+                                  evaluation=json.dumps(f"{folder}/eval/part-00000-*")))  # fmt: skip
+    study.rmdir()
+    done = run([context.muster, "tune", file, study, "--parallel", str(TRIALS), "--quiet"])
+    return TRIALS * ROWS / done.cpu_seconds
 
 
 def prepare(context: Context, folder: Path, python: Path) -> tuple[Path, Path]:
@@ -117,6 +141,12 @@ def measure(context: Context, name: str) -> Report:
         if model == linear:
             peer = "linear: later epochs, beside Vowpal Wabbit 9.11.9 from its cache"
             report.rows.append(Row(peer, done["cached"], done["Vowpal Wabbit"], goal=2.5))
+    sides = {
+        "cached": partial(search, context, linear, folder, cache),
+        "TFRecord": partial(search, context, linear, folder, "off"),
+    }
+    done = interleave(sides, context.rounds)
+    report.rows.append(Row(f"linear: {TRIALS} trials on one feed, beside TFRecord", done["cached"], done["TFRecord"]))
     _, trained = train(context, linear, data, EPOCHS, cache)
     mine = run([context.muster, "evaluate", trained, "--data", folder / "eval" / "part-*", "--json", "--quiet"]).events()
     theirs = run([python, context.peer_script("vowpal_wabbit.py"), "score", folder / "eval.vw", folder / "vw.model"])

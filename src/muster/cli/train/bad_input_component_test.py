@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from testbed import small_disk
 from testbed.measure import run_measured
 
 MEMORY_LIMIT = 64 << 20
@@ -252,18 +253,12 @@ def test_missing_files(place):
 
 
 @pytest.fixture()
-def small_disk(tmp_path):
-    """A file system of 64 KiB, where this machine lets the test mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "muster-test", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("may not mount a tmpfs; the unit tests make full disks in memory")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+def disk(tmp_path):
+    with small_disk.mounted(tmp_path / "disk", "64k") as folder:
+        yield folder
 
 
-def test_full_disk(place, small_disk):
+def test_full_disk(place, disk):
     rows = "".join(f"{i},30,1.5,job{i % 100},{i % 2}\n" for i in range(5000))
     place.write("bad.csv", HEADER + rows)
     place.write("good.csv", HEADER + rows)
@@ -274,8 +269,8 @@ def test_full_disk(place, small_disk):
     ):
         errors = place.fail(*arguments) if "out" in arguments[6] else place.run(*arguments)[1]
         assert "No space left" in errors and "disk/" in errors
-    assert not list(small_disk.rglob("*.tfrecord"))
-    assert not list(small_disk.rglob("model.ckpt-*.index"))
+    assert not list(disk.rglob("*.tfrecord"))
+    assert not list(disk.rglob("model.ckpt-*.index"))
 
 
 @pytest.mark.parametrize("arguments", [("--json",), ()])

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from testbed import small_disk
 from testbed.muster import Muster
 
 MODEL = """
@@ -103,3 +104,17 @@ def test_a_folder_that_cannot_be_made_is_named(
     error = muster.fail(*words(clicks, tmp_path / "model", "--cache", tmp_path / "file" / "cache"))
     assert "--cache" in error and str(tmp_path / "file") in error
     assert not (tmp_path / "model").exists()
+
+
+def test_a_training_goes_on_where_the_cache_is_full(
+    muster: Muster, clicks: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    with small_disk.mounted(tmp_path / "cache", "64k") as cache:
+        muster.run(*words(clicks, tmp_path / "plain"))
+        command = [word for word in words(clicks, tmp_path / "full", "--cache", cache) if word != "--quiet"]
+        result = muster.call(*command)
+        assert result.returncode == 0, result.stderr
+        (line,) = [line for line in result.stderr.splitlines() if str(cache) in line]
+        assert "features are not kept" in line and "No space left" in line
+        assert weights(tmp_path / "full") == weights(tmp_path / "plain")
+        assert not list(cache.iterdir())

@@ -6,11 +6,11 @@ import os
 import pathlib
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
+from testbed import small_disk
 from testbed.jobs import Jobs
 
 MEMORY_LIMIT = 64 << 20
@@ -157,17 +157,13 @@ def test_a_token_that_cannot_be_used_is_named(jobs: Jobs, damage: str) -> None:
 
 
 @pytest.fixture
-def small_disk(jobs: Jobs) -> Iterator[pathlib.Path]:
-    """The home of the jobs on a file system of 4 MiB, where the test may mount one."""
-    jobs.home.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "muster-test", str(jobs.home)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("may not mount a tmpfs; the unit tests make full disks in memory")
-    yield jobs.home
-    for pid in jobs.processes():
-        os.kill(pid, signal.SIGKILL)
-    jobs.wait_nothing_runs()
-    subprocess.run(["umount", str(jobs.home)], check=True)
+def disk(jobs: Jobs) -> Iterator[pathlib.Path]:
+    """The home of the jobs on a file system of 4 MiB."""
+    with small_disk.mounted(jobs.home, "4m") as home:
+        yield home
+        for pid in jobs.processes():
+            os.kill(pid, signal.SIGKILL)
+        jobs.wait_nothing_runs()
 
 
 def fill(disk: pathlib.Path) -> pathlib.Path:
@@ -183,32 +179,32 @@ def fill(disk: pathlib.Path) -> pathlib.Path:
 
 
 def test_output_that_would_fill_the_disk_leaves_room_for_the_journal(
-    jobs: Jobs, small_disk: pathlib.Path
+    jobs: Jobs, disk: pathlib.Path
 ) -> None:
     program = "head -c 20000000 /dev/zero | tr '\\0' '\\n'; echo the end"
     jobs.ok("run", "--detach", "--name", "j", "--workers", 2, "--", "sh", "-c", program)
     jobs.wait_phase("j", "succeeded")
     jobs.wait_nothing_runs()
-    agent_log = (small_disk / "jobs/j/agents/worker-0.log").read_text()
+    agent_log = (disk / "jobs/j/agents/worker-0.log").read_text()
     assert "bytes of output are missing" in agent_log and "No space left" in agent_log
     jobs.ok("run", "--name", "k", "--", "true")  # there is room for another job's journal
 
 
-def test_a_full_disk_starts_no_job(jobs: Jobs, small_disk: pathlib.Path) -> None:
-    fill(small_disk)
+def test_a_full_disk_starts_no_job(jobs: Jobs, disk: pathlib.Path) -> None:
+    fill(disk)
     result = jobs.call("run", "--name", "j", "--", "true")
     assert result.returncode == 1
-    assert "No space left" in result.stderr and str(small_disk) in result.stderr
+    assert "No space left" in result.stderr and str(disk) in result.stderr
     jobs.wait_nothing_runs()
 
 
 def test_a_job_stops_on_a_full_disk_and_says_so_once_there_is_room(
-    jobs: Jobs, small_disk: pathlib.Path
+    jobs: Jobs, disk: pathlib.Path
 ) -> None:
     # So many that what is to be written down about them is longer than a page of the disk.
     job = jobs.detach("--workers", 16, "--", "sleep", 1000)
     pids = [jobs.running(job, f"worker-{i}")["pid"] for i in range(16)]
-    other = fill(small_disk)
+    other = fill(disk)
     jobs.ok("stop", job, "--no-wait")
     jobs.wait(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in pids))
     other.unlink()

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from testbed import small_disk
 from testbed.drills import Drill, break_training, kill_in_training
 from testbed.jobs import DEADLINE
 from testbed.trainings import Trainings
@@ -115,24 +116,19 @@ def test_a_model_folder_that_another_trains_is_refused_and_the_other_named(
 
 
 @pytest.fixture
-def small_disk(trainings: Trainings) -> Iterator[pathlib.Path]:
-    """A model folder on a file system of 512 KiB, where the test may mount one."""
-    folder = trainings.jobs.folder / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "muster-test", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("may not mount a tmpfs; the unit tests make full disks in memory")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+def disk(trainings: Trainings) -> Iterator[pathlib.Path]:
+    """A model folder on a file system of 512 KiB."""
+    with small_disk.mounted(trainings.jobs.folder / "small", "512k") as folder:
+        yield folder
 
 
 def test_a_full_disk_ends_the_job_with_its_cause_and_room_lets_it_go_on(
-    trainings: Trainings, small_disk: pathlib.Path
+    trainings: Trainings, disk: pathlib.Path
 ) -> None:
     flags = ("--workers", 2, "--epochs", 400, "--save-steps", 500, "--keep-checkpoints", 2)
     trainings.ok("unbroken", *flags)
-    (trainings.jobs.folder / "broken").symlink_to(small_disk)
-    other = small_disk / "other"
+    (trainings.jobs.folder / "broken").symlink_to(disk)
+    other = disk / "other"
 
     def fill(drill: Drill) -> None:
         drill.wait_step(0)
@@ -142,7 +138,7 @@ def test_a_full_disk_ends_the_job_with_its_cause_and_room_lets_it_go_on(
 
     code, said = break_training(trainings, (*flags, "--restarts", 1), fill, "No space left")
     assert code == 1 and "chief-0" in said
-    assert not list(small_disk.glob(".*.tmp-*"))
+    assert not list(disk.glob(".*.tmp-*"))
     other.unlink()
     trainings.ok("broken", *flags)
     assert trainings.weights("broken") == trainings.weights("unbroken")
