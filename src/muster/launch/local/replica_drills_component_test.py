@@ -31,6 +31,18 @@ def test_a_stopped_replica_is_replaced_and_changes_no_byte(
     assert trainings.weights("broken") == trainings.weights("unbroken")
 
 
+@pytest.mark.parametrize("victim", ["worker-0", "chief-0"])
+def test_a_killed_replica_changes_no_byte_where_features_are_compiled(
+    trainings: Trainings, victim: str
+) -> None:
+    flags = ("--workers", 3, "--epochs", 150, "--save-secs", 0)
+    trainings.ok("unbroken", *flags)
+    cache = trainings.jobs.folder / "cache"
+    kill_in_training(trainings, (*flags, "--cache", cache), victim)
+    assert trainings.weights("broken") == trainings.weights("unbroken")
+    assert any(file.suffix == ".features" for file in cache.iterdir())
+
+
 class Sleeper:
     """A chief that a launcher starts a second time while the first sleeps."""
 
