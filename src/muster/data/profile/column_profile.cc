@@ -123,6 +123,15 @@ std::string_view KindName(Kind kind) {
   return "nothing";
 }
 
+void ColumnProfile::SetWords(std::vector<Counted> counted) {
+  words = std::move(counted);
+  std::ranges::sort(words, [](const Counted& a, const Counted& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  distinct = words.size();
+  never_twice = !words.empty() && words.front().second == 1;
+}
+
 ColumnProfiler::ColumnProfiler(std::string name, formats::ValueType stored) {
   profile_.name = std::move(name);
   profile_.stored = stored;
@@ -267,17 +276,14 @@ ColumnProfile ColumnProfiler::Finish() const {
   if (profile.is_number() && !negative_) profile.logarithms = logarithms_;
   if (profile.kind == Kind::kDate) profile.numbers = seconds_;
   profile.ascending = profile.is_number() && ascending_;
+  std::vector<Counted> words;
   for (const auto& word : counts_) {
     const bool is_mark = std::ranges::any_of(profile.marks, [&word](const Counted& mark) {
       return mark.first == formats::TrimSpaces(word.first);
     });
-    if (!is_mark) profile.words.emplace_back(word);
+    if (!is_mark) words.emplace_back(word);
   }
-  std::ranges::sort(profile.words, [](const Counted& a, const Counted& b) {
-    return a.second != b.second ? a.second > b.second : a.first < b.first;
-  });
-  profile.distinct = profile.words.size();
-  profile.never_twice = !profile.words.empty() && profile.words.front().second == 1;
+  profile.SetWords(std::move(words));
   return profile;
 }
 

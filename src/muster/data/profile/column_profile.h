@@ -46,7 +46,8 @@ struct ColumnProfile {
   std::vector<Counted> marks;
   uint64_t values = 0;  // the number of values without marks
   uint64_t least_in_row = 0, most_in_row = 0;
-  NumberSums numbers = {};     // kInt and kFloat; kDate: seconds since 1970 (formats/dates.h)
+  char separator = '\0';       // between the values of a list in a cell of CSV; '\0': no such list
+  NumberSums numbers = {};     // kInt and kFloat; kDate and kTime: seconds (formats/dates.h)
   NumberSums logarithms = {};  // sums of log(1 + x), if no number is negative
   uint64_t distinct = 0;
   bool more_distinct = false;        // there are more than `distinct`
@@ -58,6 +59,8 @@ struct ColumnProfile {
   uint64_t numbers_in_text = 0;      // kNumbersAndWords: how many values are numbers
   std::vector<Counted> odd_words;    // kNumbersAndWords: the others, most frequent first
 
+  // Sets `words`, in any order, and what is counted by them.
+  void SetWords(std::vector<Counted> counted);
   bool is_list() const { return most_in_row > 1; }
   bool is_number() const { return kind == Kind::kInt || kind == Kind::kFloat; }
 };

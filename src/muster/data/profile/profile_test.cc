@@ -185,6 +185,37 @@ TEST_F(ProfileTest, LongValuesAreNotAllKept) {
   EXPECT_TRUE(column.more_distinct);
 }
 
+TEST_F(ProfileTest, CellsWithSeveralWordsAreLists) {
+  const ColumnProfile tags = Column({"a|b|c", "c", "", "b|a", "a|c", "b|c", "a", "c|b|a", "b|a|c"});
+  EXPECT_TRUE(tags.is_list());
+  EXPECT_EQ(tags.separator, '|');
+  EXPECT_THAT(tags.words, ElementsAre(Pair("a", 6), Pair("c", 6), Pair("b", 5)));
+  EXPECT_EQ(tags.values, 17u);
+  EXPECT_EQ(tags.missing, 1u);
+  EXPECT_EQ(tags.least_in_row, 0u);
+  EXPECT_EQ(tags.most_in_row, 3u);
+  const ColumnProfile pairs = Column({"a;b", "b;c", "c;a", "a;c", "c;b", "b;a"});
+  EXPECT_EQ(pairs.separator, ';');
+}
+
+TEST_F(ProfileTest, TextWithABarInItIsNoList) {
+  const std::vector<std::vector<std::string>> columns = {
+      {"m|1", "m|2", "f|1", "f|2", "m|3", "f|3"},                         // parts of a code
+      {"0|1|0", "1|1|1", "0|0|1", "1|0|0", "0|1|1", "1|0|1"},             // numbers by place
+      {"one | home", "two | home", "three", "one | work", "two | work"},  // titles
+      {"a|b", "c", "d", "a", "b", "c", "d", "a|b"},                       // mostly single words
+      {"Rise | A", "Fall|B", "Sun|C", "Moon|D", "Star|E"},                // nothing comes again
+      {"a|", "a|b|", "b|a|", "c|", "a|c|", "b|c|a|"},                     // an empty word
+  };
+  for (const std::vector<std::string>& values : columns) {
+    const ColumnProfile column = Column(values);
+    EXPECT_FALSE(column.is_list()) << values[0];
+    EXPECT_EQ(column.separator, '\0') << values[0];
+  }
+  const Profile label = Read("y\na|b\nb|a\na|c\nc|a\nb|c\nc|b\n", "y");
+  EXPECT_FALSE(label.columns[0].is_list()) << "classes are whole cells";
+}
+
 TEST_F(ProfileTest, DataWithoutAHeaderGetsNames) {
   const Profile profile = Read("39, Private,x\n50, ?,y\n38, Private,x\n");
   EXPECT_THAT(profile.names(), ElementsAre("c1", "c2", "c3"));

@@ -125,7 +125,11 @@ class DraftWriter {
     // -1 has no id; CSV stores text, in which no value is "".
     const bool is_int = profile.stored == ValueType::kInt;
     if (profile.is_list()) {
-      return StrCat("{type: ", is_int ? "int" : "string", ", list: true", missing, "}");
+      const std::string separator =
+          profile.separator == '\0'
+              ? ""
+              : StrCat(", separator: ", YamlText(std::string(1, profile.separator)));
+      return StrCat("{type: ", is_int ? "int" : "string", ", list: true", separator, missing, "}");
     }
     if (is_int) return StrCat("{type: int, default: -1", missing, "}");
     return missing.empty() ? "string" : StrCat("{type: string", missing, "}");
@@ -310,6 +314,8 @@ std::string DescribeColumn(const ColumnProfile& column) {
     text += column.least_in_row == column.most_in_row
                 ? StrCat(", ", column.most_in_row, " values a row")
                 : StrCat(", ", column.least_in_row, " to ", column.most_in_row, " values a row");
+    if (column.separator != '\0')
+      text += StrCat(" separated by ", std::string(1, column.separator));
   }
   if (column.missing > 0) {
     text += StrCat(", ", GroupDigits(column.missing), " missing");

@@ -236,6 +236,15 @@ TEST_F(DraftTest, WordsAreAVocabularyOrHashed) {
   EXPECT_EQ(spec_.features.Find("x")->kind, ColumnKind::kHash);
 }
 
+TEST_F(DraftTest, CellsOfSeveralWordsAreListsOfAVocabulary) {
+  EXPECT_THAT(Column({"b;a", "a;c", "?", "a", "c;a;b", "b;c"}).words, ElementsAre("a", "b", "c"));
+  const formats::Field& input = spec_.features.schema.fields[1];
+  EXPECT_TRUE(input.list);
+  EXPECT_EQ(input.separator, ';');
+  EXPECT_THAT(input.missing, ElementsAre("?"));
+  EXPECT_THAT(spec_.features.Find("x")->words, ElementsAre("a", "b", "c"));
+}
+
 TEST_F(DraftTest, IdsThatComeAgainAreWords) {
   EXPECT_EQ(Column({"1000000000000000007", "1000000000000000014"}).use, Use::kVocabulary);
   EXPECT_THAT(spec_.features.Find("x")->words,
