@@ -44,6 +44,8 @@ TEST_F(ProfileTest, KindsAreFound) {
   EXPECT_EQ(Column({"1", "-2", "+3"}).kind, Kind::kInt);
   EXPECT_EQ(Column({"1", "2.5", "1e-3"}).kind, Kind::kFloat);
   EXPECT_EQ(Column({"2026-11-24", "2026-11-25 13:05"}).kind, Kind::kDate);
+  EXPECT_EQ(Column({"13:05", "9:05", "23:59:59"}).kind, Kind::kTime);
+  EXPECT_EQ(Column({"13:05", "2026-11-24"}).kind, Kind::kText);
   EXPECT_EQ(Column({"a", "1"}).kind, Kind::kText);
   EXPECT_EQ(Column({"2026-11-24", "7"}).kind, Kind::kText);
   EXPECT_EQ(Column({"", "?"}).kind, Kind::kNothing);
@@ -77,10 +79,13 @@ TEST_F(ProfileTest, NumbersAndDatesInUnreadFormsAreText) {
   EXPECT_THAT(find({"11/24/2026", "?"}), Pair(Unread::kMonthOrDay, "11/24/2026"));
   EXPECT_THAT(find({"1/2/26 10:30", "2026-11-24"}), Pair(Unread::kMonthOrDay, "1/2/26 10:30"));
   EXPECT_THAT(find({"24-11-2026"}), Pair(Unread::kMonthOrDay, "24-11-2026"));
+  EXPECT_THAT(find({"1:05 PM", "11:05 AM"}), Pair(Unread::kTimes, "1:05 PM"));
+  EXPECT_THAT(find({"13:05", "125:30.5", "1:02:03"}), Pair(Unread::kTimes, "125:30.5"));
   EXPECT_THAT(find({"12%", "3", "1,5%"}), Pair(Unread::kNumbersWithUnit, "12%"));
   EXPECT_THAT(find({"$12.50", "?"}), Pair(Unread::kNumbersWithUnit, "$12.50"));
-  for (const char* const value : {"1,2,3", "1,", ",5", "1,5 kg", "1,a", "1/2", "1/2/3/2026",
-                                  "11/24/026", "1-2/2026", "123/4/2026", "a,b"}) {
+  for (const char* const value :
+       {"1,2,3", "1,", ",5", "1,5 kg", "1,a", "1/2", "1/2/3/2026", "11/24/026", "1-2/2026",
+        "123/4/2026", "a,b", "16:9", "a:05", ":05", "1:05 XM", "1:02:03:04", "00:1b:63"}) {
     EXPECT_THAT(find({value, value}), Pair(Unread::kNothing, "")) << value;
   }
   EXPECT_THAT(find({"1,5", "red", "blue"}), Pair(Unread::kNothing, "")) << "half of them";

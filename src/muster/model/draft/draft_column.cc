@@ -254,6 +254,9 @@ std::string DescribeUnread(const ColumnProfile& column) {
       return StrCat("dates such as ", example,
                     ", with a day, month or year of too few digits, are ",
                     "read as words; write them as 24.11.2026 or 2026-11-24");
+    case ColumnProfile::Unread::kTimes:
+      return StrCat("times such as ", example, " are read as words; write them as 13:05 or ",
+                    "13:05:09, or as a number, of minutes for instance");
     case ColumnProfile::Unread::kNumbersAndWords:
       return DescribeOddWords(column);
     case ColumnProfile::Unread::kNothing:
@@ -298,8 +301,8 @@ DraftColumn MakeDraftColumn(const ColumnProfile& column) {
   // The same ID in several rows says something, but its size does not.
   const bool is_code = column.kind == Kind::kInt && !column.is_list() && IsNamedAsId(column.name);
   if (column.is_number() && !is_code) return MakeNumber(column);
-  if (column.kind == Kind::kDate && !column.is_list() && column.stored == ValueType::kString) {
-    return {.profile = &column, .use = Use::kDate};
+  if (column.is_seconds() && !column.is_list() && column.stored == ValueType::kString) {
+    return {.profile = &column, .use = Use::kDate, .missing_flag = IsMostlyEmpty(column)};
   }
   return MakeText(column);
 }

@@ -224,6 +224,13 @@ TEST_F(DraftTest, DatesAreNumbers) {
   EXPECT_EQ(column->stddev, 86400);
 }
 
+TEST_F(DraftTest, TimesAreNumbers) {
+  EXPECT_EQ(Column({"0:00", "00:01", "?", "0:00:30"}).use, Use::kDate);
+  EXPECT_TRUE(spec_.features.schema.fields[1].date);
+  EXPECT_EQ(spec_.features.Find("x")->mean, 30);
+  EXPECT_EQ(Column({"1:05 PM", "2:05 PM"}).use, Use::kVocabulary);
+}
+
 TEST_F(DraftTest, WordsAreAVocabularyOrHashed) {
   EXPECT_THAT(Column({"b", "a", "?", "b"}).words, ElementsAre("b", "a"));
   EXPECT_THAT(spec_.features.Find("x")->words, ElementsAre("b", "a"));
