@@ -235,7 +235,10 @@ class DraftWriter {
             ? absl::StrFormat(", mean: %d, stddev: %d", std::llround(profile.numbers.mean),
                               std::max(std::llround(profile.numbers.stddev()), 1LL))
             : Scaling(profile.numbers);
-    std::string text = StrCat("  ", name, ": {numeric: ", name, shape, scaling, "}\n");
+    std::string text = StrCat("  ", name, ": {numeric: ", name, shape, scaling);
+    text += column.missing_flag
+                ? ", missing_flag: true}  # and whether there is a value: most rows have none\n"
+                : "}\n";
     parts_.linear.push_back(profile.name);
     AddDense(column, profile.name);
     if (!column.log1p) return text;

@@ -201,6 +201,22 @@ TEST_F(DraftTest, NumbersAreScaled) {
   EXPECT_NEAR(column->stddev, 1.224745, 1e-5);
 }
 
+TEST_F(DraftTest, ColumnsThatMostRowsHaveNoValueOf) {
+  std::vector<std::string> values(600);
+  for (size_t i = 0; i < 6; ++i) values[i * 100] = StrCat(i, ".5");
+  EXPECT_EQ(Column(values, false).use, Use::kNumber);
+  EXPECT_TRUE(spec_.features.Find("x")->missing_flag);
+  for (size_t i = 0; i < 6; ++i) values[i * 100] = StrCat("2026-11-2", i);
+  EXPECT_EQ(Column(values, false).use, Use::kDate);
+  EXPECT_TRUE(spec_.features.Find("x")->missing_flag);
+  values[0] = values[100] = "";
+  const DraftColumn column = Column(values, false);
+  EXPECT_EQ(column.use, Use::kLeftOut);
+  EXPECT_EQ(column.why, "only 4 of 600 rows have a value");
+  EXPECT_EQ(Column({"1", "2", ""}).use, Use::kNumber);
+  EXPECT_FALSE(spec_.features.Find("x")->missing_flag);
+}
+
 TEST_F(DraftTest, ALongTailAlsoHasItsLogarithm) {
   std::vector<std::string> values(300, "0");
   for (size_t i = 0; i < 30; ++i) values[i] = StrCat(i % 3);
