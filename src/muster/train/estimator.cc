@@ -120,7 +120,7 @@ absl::Status Estimator::SaveSpec() const {
   if (!model::HasSavedSpec(files_, config_.model_dir)) {
     return model::SaveModelSpec(files_, own, config_.model_dir);
   }
-  return model::SaveDataFormat(files_, own.format, config_.model_dir);
+  return model::UpdateSavedSpec(files_, own, config_.model_dir);
 }
 
 absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& progress,

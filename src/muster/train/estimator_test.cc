@@ -139,6 +139,25 @@ TEST_F(EstimatorTest, TheFolderHasTheFormatOfItsNewestTraining) {
   }
 }
 
+TEST_F(EstimatorTest, AKeyMayBeAddedToATrainedModel) {
+  std::string keyless(kTestSpec);
+  keyless.replace(keyless.find("id: int, "), 9, "");
+  keyless.replace(keyless.find("key: id"), 7, "");
+  TrainSpec spec = Training();
+  spec.max_steps = 5;
+  ASSERT_TRUE(Train("model", spec, keyless).ok());
+  spec.max_steps = 7;
+  const auto result = Train("model", spec, StrCat(kTestSpec, "metrics: {group: id}\n"));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->first_step, 5);
+  const auto saved = model::LoadSavedSpec(*files_, "model");
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_EQ(saved->features.key, "id");
+  EXPECT_EQ(saved->metrics.group, "id");
+  spec.max_steps = 9;
+  ASSERT_TRUE(Train("model", spec, keyless).ok()) << "and be left out again";
+}
+
 TEST_F(EstimatorTest, NamesABadLabelOrSkipsIt) {
   Write("bad.csv", "id,x,color,y\n1,0.5,red,1\n2,0.5,red,7\n3,0.5,blue,0\n");
   const auto bad = Train("model", Training("bad.csv"));
