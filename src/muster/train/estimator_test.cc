@@ -113,6 +113,7 @@ TEST_F(EstimatorTest, RefusesAnotherSpecAndOtherData) {
 
 TEST_F(EstimatorTest, AnUntrainedModelIsReplacedByACorrectedOne) {
   Write("gap.csv", "id,x,color,y\n1,0.5,red,1\n2,,blue,0\n");
+  ASSERT_TRUE(files_->MakeFolders("model").ok());
   EXPECT_THAT(ToStd(Train("model", Training("gap.csv")).status().message()),
               HasSubstr("gap.csv:3"));
   ASSERT_TRUE(files_->Stat("model/model.ckpt-0.index").ok())
@@ -125,6 +126,19 @@ TEST_F(EstimatorTest, AnUntrainedModelIsReplacedByACorrectedOne) {
     ASSERT_TRUE(result.ok()) << result.status();
   }
   EXPECT_TRUE(Weights("model") == Weights("new"));
+}
+
+TEST_F(EstimatorTest, ATrainingThatFailsBeforeItsFirstStepLeavesNoFolder) {
+  Write("gap.csv", "id,x,color,y\n1,,red,1\n");
+  ASSERT_FALSE(Train("models/new", Training("gap.csv")).ok());
+  EXPECT_TRUE(absl::IsNotFound(files_->Stat("models/new").status()));
+  TrainSpec spec = Training();
+  spec.max_steps = 5;
+  ASSERT_TRUE(Train("model", spec).ok());
+  spec = Training("gap.csv");
+  spec.fresh_data = true;
+  ASSERT_FALSE(Train("model", spec).ok());
+  EXPECT_TRUE(files_->Stat("model/model.ckpt-5.index").ok());
 }
 
 TEST_F(EstimatorTest, TheFolderHasTheFormatOfItsNewestTraining) {
