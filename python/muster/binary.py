@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, Optional, P
 Event = Dict[str, Any]
 Write = Callable[[bytes], Any]
 Feed = Callable[[Write], None]
+Names = Mapping[str, str]  # of arguments, by the flags that they become
 
 class Calls(Protocol):
     """Answers the program's calls of hooks (docs/formats/hook_calls.md)."""
@@ -31,6 +33,7 @@ class Calls(Protocol):
 logger = logging.getLogger("muster")
 
 _CALL = b'{"event":"call",'
+_FLAG = re.compile(r"--[a-z][a-z-]*")
 _WARNING = "warning: "  # how the program marks warnings, also with --quiet
 _STOP_SECONDS = 30
 _TERMINATED = 128 + signal.SIGTERM
@@ -75,6 +78,7 @@ def run(
     feed: Optional[Feed] = None,
     calls: Optional[Calls] = None,
     seen: Optional[Callable[[Event], None]] = None,
+    names: Optional[Names] = None,
 ) -> List[Event]:
     """Runs a verb and returns what it printed with --json: one object per line.
 
@@ -82,12 +86,13 @@ def run(
     program has been stopped.
     calls: answers the program's calls of hooks, in this thread; its exceptions are raised here too.
     seen: called with each object as it arrives; its exceptions are raised here too.
+    names: what flags are called in Python. Messages name these arguments instead.
 
     Progress goes to the logger "muster". Raises MusterError with the program's message if it fails.
     SIGTERM, unless this process handles it, is passed to the program, which saves its state; then
     this process exits with 143.
     """
-    with _Running(arguments, feed, calls) as running, running.passing_on_sigterm():
+    with _Running(arguments, feed, calls, names) as running, running.passing_on_sigterm():
         events = []
         for line in running.lines():
             events.append(json.loads(line))
@@ -96,18 +101,21 @@ def run(
         return events
 
 
-def call(arguments: Sequence[object]) -> None:
+def call(arguments: Sequence[object], names: Optional[Names] = None) -> None:
     """As `run`, for a verb whose output is for people: it goes to the logger "muster"."""
-    with _Running(arguments, None, None) as running, running.passing_on_sigterm():
+    with _Running(arguments, None, None, names) as running, running.passing_on_sigterm():
         for line in running.lines():
             logger.info(line.decode(errors="replace").rstrip())
 
 
 def stream(
-    arguments: Sequence[object], feed: Optional[Feed] = None, calls: Optional[Calls] = None
+    arguments: Sequence[object],
+    feed: Optional[Feed] = None,
+    calls: Optional[Calls] = None,
+    names: Optional[Names] = None,
 ) -> Iterator[Event]:
     """Like `run`, but yields each object as it arrives. Closing the generator stops the program."""
-    with _Running(arguments, feed, calls) as running:
+    with _Running(arguments, feed, calls, names) as running:
         for line in running.lines():
             yield json.loads(line)
 
@@ -128,10 +136,15 @@ class _Running:
     results."""
 
     def __init__(
-        self, arguments: Sequence[object], feed: Optional[Feed], calls: Optional[Calls]
+        self,
+        arguments: Sequence[object],
+        feed: Optional[Feed],
+        calls: Optional[Calls],
+        names: Optional[Names],
     ) -> None:
         command = [find(), *map(str, arguments)]
         self._calls = calls
+        self._names = names or {}
         self._answers: Optional[IO[bytes]] = None
         theirs = -1
         if calls is not None and calls.wanted():
@@ -249,7 +262,7 @@ class _Running:
 
     def _read_progress(self) -> None:
         for raw in _required(self._process.stderr):
-            line = raw.decode(errors="replace").rstrip()
+            line = self._in_python(raw.decode(errors="replace").rstrip())
             try:
                 event = json.loads(line)
             except ValueError:
@@ -264,6 +277,10 @@ class _Running:
                 logger.warning(line[len(_WARNING) :])
             elif line:
                 self._message.append(line)
+
+
+    def _in_python(self, text: str) -> str:
+        return _FLAG.sub(lambda flag: self._names.get(flag[0], flag[0]), text)
 
 
 def _ending_with_this_process() -> Callable[[], None]:

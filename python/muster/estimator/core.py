@@ -35,7 +35,7 @@ from muster.estimator.inputs import FilesInput
 from muster.estimator.model import CannedModel
 from muster.estimator.old_folders import adopting, continuing
 from muster.estimator.predictions import RowReader, always, by_batch, metrics_of
-from muster.estimator.run_config import RunConfig
+from muster.estimator.run_config import ARGUMENTS, RunConfig
 from muster.estimator.spec import ModeKeys, warm_start_settings
 from muster.estimator.verbosity import follow_tensorflow
 from muster.model_file import SampleInput
@@ -164,7 +164,7 @@ class Estimator:
             data = ["--data", _STREAM]
         command = ["evaluate", "--model-dir", self._model_dir, *data, *flags]
         with adopting(self._model, self._model_dir, sample, label):
-            return metrics_of(binary.run(command, feed, calls))
+            return metrics_of(binary.run(command, feed, calls, names=ARGUMENTS))
 
     def predict(
         self,
@@ -205,7 +205,7 @@ class Estimator:
             data = ["--data", _STREAM]
         command = ["predict", "--model-dir", self._model_dir, *data, *flags]
         with adopting(self._model, self._model_dir, sample, self._label()):
-            rows = (reader.single(row, _ROW_KEY) for row in binary.stream(command, feed, calls))
+            rows = (reader.single(row, _ROW_KEY) for row in binary.stream(command, feed, calls, ARGUMENTS))
             if yield_single_examples:
                 yield from rows
                 return
@@ -231,7 +231,8 @@ class Estimator:
         flags = self._check_trained(checkpoint_path)
         check_features(serving_input_receiver_fn, self._model.serving_features())
         path = timestamped(places.any_path(export_dir_base))
-        binary.run(["export", "--model-dir", self._model_dir, "--out", path, "--json", *flags])
+        flags += ["--model-dir", self._model_dir, "--out", path, "--json"]
+        binary.run(["export", *flags], names=ARGUMENTS)
         finishing.finish(path)
         return path.encode()
 
@@ -279,7 +280,7 @@ class Estimator:
             command += self._config.replace(**asked.config).train_flags()
             command += [*self._warm_start_flags(), *asked.flags, *more_flags(folder, label)]
             with continuing(self._model_dir):
-                return binary.run(command, feed, calls, seen)
+                return binary.run(command, feed, calls, seen, ARGUMENTS)
 
     def _limit(self, last_step: Optional[int]) -> Optional[int]:
         """Returns how many batches a training needs; None in a cluster, where that is not known."""

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from muster import MusterError, estimator, feature_column
+from muster import MusterError, binary, estimator, feature_column
 
 
 def make(model_dir) -> estimator.LinearRegressor:
@@ -46,6 +46,19 @@ batch = {"x": [0.5, -0.5]}, [1.0, 0.0]
 model = estimator.LinearRegressor([feature_column.numeric_column("x")], sys.argv[1])
 model.train(lambda: itertools.repeat(batch))
 """
+
+
+def test_messages_name_arguments_instead_of_flags(tmp_path, monkeypatch, caplog) -> None:
+    fake = tmp_path / "muster"
+    says = "echo 'warning: give --seed' >&2; echo 'muster: --seed or --seed-x' >&2; exit 1"
+    fake.write_text(f"#!/bin/sh\n{says}\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("MUSTER_BINARY", str(fake))
+    for run in (binary.run, binary.call, lambda *given, names: list(binary.stream(*given, names=names))):
+        caplog.clear()
+        with pytest.raises(MusterError, match="^tf_random_seed or --seed-x$"):
+            run(["train"], names={"--seed": "tf_random_seed"})
+        assert caplog.messages == ["give tf_random_seed"]
 
 
 def test_a_signal_to_end_is_the_programs_which_saves(tmp_path) -> None:

@@ -12,6 +12,23 @@ _SAVE_BOTH = "`save_checkpoints_steps` and `save_checkpoints_secs` cannot be bot
 _DEFAULT = object()
 
 
+# What the program's flags are called in a program of tf.estimator, for errors.
+ARGUMENTS = {
+    "--batch-size": "batch_size",
+    "--checkpoint": "checkpoint_path",
+    "--epochs": "num_epochs",
+    "--keep-checkpoints": "keep_checkpoint_max",
+    "--max-steps": "max_steps",
+    "--model-dir": "model_dir",
+    "--save-secs": "save_checkpoints_secs",
+    "--save-steps": "save_checkpoints_steps",
+    "--seed": "tf_random_seed",
+    "--steps": "steps",
+    "--summary-steps": "save_summary_steps",
+    "--warm-start": "warm_start_from",
+}
+
+
 class RunConfig:
     """tf.estimator.RunConfig; `threads` (for one step) is Muster's addition.
 

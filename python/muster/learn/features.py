@@ -3,8 +3,8 @@ program.
 
 A feature has entries in the model file (docs/spec.md) and encodes its part of a Table as columns of
 a batch stream. Numbers are standardised; a missing number counts as the mean, and if numbers were
-missing in training, a further number marks missing ones. Words become a vocabulary or a hash
-column.
+missing in training, a further number marks missing ones. Times are numbers of seconds. Words
+become a vocabulary or a hash column.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from muster.batch_stream import StreamColumn
-from muster.cells import FLOAT, STRING
+from muster.cells import FLOAT, INT, STRING
 from muster.learn import tables
 from muster.learn.tables import Table
 
 MISSING = "(missing)"  # the word for a missing value
 _NO_NUMBER = ["nan"]  # a missing number in a stream, and possibly in a file
+_NO_TIME = [str(np.iinfo(np.int64).min)]  # NaT as numpy stores it
 _BLOCK = "x"  # the name of a matrix's input
 # in a network, a column with at most this many words becomes one number for each word
 _INDICATORS = 32
@@ -96,11 +97,33 @@ class Number:
         column["impute"] = self.mean
         if self.flagged:
             column["missing_flag"] = True
-        inputs = {self.name: {"type": FLOAT, "missing": _NO_NUMBER}}
-        return Parts(inputs, {self.name: column}, [self.name], [self.name])
+        return Parts({self.name: self._input()}, {self.name: column}, [self.name], [self.name])
 
     def encode(self, values: Any) -> Dict[str, Any]:
         return {self.name: _float32(tables.as_numbers(values, self.name))}
+
+    def _input(self) -> Entries:
+        return {"type": FLOAT, "missing": _NO_NUMBER}
+
+
+class Time(Number):
+    """A named column of times as whole seconds since 1970. The program subtracts a whole mean
+    before it computes in 32 bits, so that near times stay apart."""
+
+    @classmethod
+    def fit(cls, name: str, values: Any) -> Time:
+        missing = np.isnat(values)
+        mean, stddev = _moments(np.where(missing, np.nan, values.astype(np.int64)))
+        return cls(name, round(float(mean)), float(stddev), bool(missing.any()))
+
+    def stream_columns(self) -> List[StreamColumn]:
+        return [StreamColumn(self.name, INT)]
+
+    def encode(self, values: Any) -> Dict[str, Any]:
+        return {self.name: tables.as_times(values, self.name).astype(np.int64)}
+
+    def _input(self) -> Entries:
+        return {"type": INT, "date": True, "missing": _NO_TIME}
 
 
 @dataclass
@@ -163,7 +186,8 @@ class Features:
             if values.dtype == object:
                 named.append(Words.fit(name, values, free_name(f"{name} (dense)", taken)))
             else:
-                named.append(Number.fit(name, values))
+                kind = Time if values.dtype.kind == "M" else Number
+                named.append(kind.fit(name, values))
         return cls(None, named)
 
     def stream_columns(self) -> List[StreamColumn]:

@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 
 import muster
 import numpy as np
@@ -113,6 +114,23 @@ def test_large_numbers_keep_their_differences() -> None:
     assert muster.Classifier().fit(X, [0, 1] * 50).score(X, [0, 1] * 50) == 1
 
 
+def test_times_keep_their_seconds() -> None:
+    second = np.arange(120) % 60
+    y = second >= 30
+    times = pd.Timestamp("2026-11-24 13:05") + pd.to_timedelta(second, "s")
+    for given in (times, times.tz_localize("Europe/Berlin"), times.astype(object)):
+        X = pd.DataFrame({"at": given})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert muster.Classifier().fit(X, y).score(X, y) > 0.95
+    array = times.to_numpy().reshape(-1, 1)
+    assert muster.Classifier().fit(array, y).score(array, y) > 0.95
+    with pytest.raises(ValueError, match="column 'at' held times .* row 0 has 3.0"):
+        muster.Classifier(epochs=1).fit(X, y).predict(pd.DataFrame({"at": [3]}))
+    with pytest.raises(ValueError, match="column 'at' held numbers .* row 0 has datetime"):
+        muster.Classifier(epochs=1).fit(pd.DataFrame({"at": second}), y).predict(X)
+
+
 def test_regression_of_a_frame(people) -> None:
     X, _, score = people
     model = muster.Regressor().fit(X[:300], 1e6 + 1000 * score[:300])
@@ -187,7 +205,8 @@ def test_a_saved_model_is_one_that_the_program_reads(people, muster, tmp_path) -
     import muster as package
 
     X, y, _ = people
-    X = X[["town", "age", "income"]]
+    X = X[["town", "age", "income", "since"]]
+    X.loc[::9, "since"] = None
     assert X["age"].isna().any() and X["town"].isna().any()
     model = package.Classifier(epochs=3).fit(X, y)
     model.save(tmp_path / "model")

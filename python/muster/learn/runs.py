@@ -22,6 +22,14 @@ from muster.batch_stream import BatchWriter, StreamColumn
 _NEVER = 10**9  # steps between summaries, which nobody reads
 _PREDICTED_ROWS = 1024  # rows per batch of predictions
 
+# What the program's flags are called in Python, for errors.
+_PARAMETERS = {
+    "--batch-size": "batch_size",
+    "--epochs": "epochs",
+    "--seed": "seed",
+    "--threads": "n_jobs",
+}
+
 Columns = Mapping[str, Any]
 Files = Dict[str, bytes]
 
@@ -86,7 +94,9 @@ def train(
             if how.patience is not None:
                 command += ["--early-stop", f"loss:no_decrease:{how.patience * steps}"]
         batches = _shuffled(rows, how)
-        events = binary.run(command, lambda write: _write(write, stream, data, batches))
+        events = binary.run(
+            command, lambda write: _write(write, stream, data, batches), names=_PARAMETERS
+        )
         evaluations = [event for event in events if event.get("event") == "evaluated"]
         return _kept(model, evaluations), evaluations
 
@@ -102,7 +112,9 @@ def predict(
         command += ["--data", "-", "--out", "-", "--json", "--quiet"]
         command += ["--threads", threads]
         batches = [slice(i, min(i + _PREDICTED_ROWS, rows)) for i in range(0, rows, _PREDICTED_ROWS)]
-        found = binary.stream(command, lambda write: _write(write, stream, data, batches))
+        found = binary.stream(
+            command, lambda write: _write(write, stream, data, batches), names=_PARAMETERS
+        )
         return np.array([row[output] for row in found], np.float64)
 
 

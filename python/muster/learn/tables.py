@@ -5,6 +5,7 @@ pandas and pyarrow are recognised by attributes of their objects; neither is imp
 
 from __future__ import annotations
 
+import datetime
 import numbers
 from dataclasses import dataclass
 from typing import Any, List, Optional
@@ -12,6 +13,7 @@ from typing import Any, List, Optional
 import numpy as np
 
 _DAY = np.timedelta64(1, "D")
+_TIME = "datetime64[s]"
 
 
 @dataclass
@@ -19,7 +21,8 @@ class Table:
     """Rows of features: either a matrix of numbers, or columns by name.
 
     names: None if X has none. matrix: float64 [rows, columns], NaN for a missing value. columns:
-    numbers as float64, NaN if missing; anything else as objects, None if missing.
+    numbers as float64, NaN if missing; times as datetime64[s], NaT if missing; anything else as
+    objects, None if missing.
     """
 
     rows: int
@@ -53,17 +56,32 @@ def read(X: Any, owner: str) -> Table:
 
 
 def as_numbers(values: Any, name: str) -> Any:
-    """Returns a column as float64, NaN for a missing value. Raises ValueError for words."""
-    if values.dtype != object:
+    """Returns a column as float64, NaN for a missing value. Raises ValueError for others."""
+    if values.dtype.kind == "f":
         return values
     out = np.empty(len(values), np.float64)
-    for i, value in enumerate(values):
+    for i, value in enumerate(values.tolist()):
         try:
             out[i] = np.nan if value is None else float(value)
         except (TypeError, ValueError):
             raise ValueError(
                 f"X: column '{name}' held numbers when the model was fitted; row {i} has {value!r}"
             ) from None
+    return out
+
+
+def as_times(values: Any, name: str) -> Any:
+    """Returns a column as datetime64[s], NaT for a missing value. Raises ValueError for others."""
+    if values.dtype.kind == "M":
+        return values
+    out = np.full(len(values), "NaT", _TIME)
+    for i, value in enumerate(values):
+        if hasattr(value, "toordinal"):
+            out[i] = _time(value)
+        elif value is not None and value == value:
+            raise ValueError(
+                f"X: column '{name}' held times when the model was fitted; row {i} has {value!r}"
+            )
     return out
 
 
@@ -110,7 +128,7 @@ def _array(X: Any, owner: str) -> Table:
     if array.dtype.kind in "biuf":
         return Table(rows, width, matrix=array.astype(np.float64))
     columns = [plain(array[:, i]) for i in range(width)]
-    if columns and all(column.dtype != object for column in columns):
+    if columns and all(column.dtype.kind == "f" for column in columns):
         return Table(rows, width, matrix=np.column_stack(columns))
     return Table(rows, width, columns=columns)
 
@@ -138,14 +156,13 @@ def _arrow_column(column: Any) -> Any:
 
 
 def plain(values: Any) -> Any:
-    """Returns numbers, truth values and times (in days since 1970) as float64, others as objects.
-    """
+    """Returns numbers, truth values and durations (in days) as float64, times as datetime64[s],
+    others as objects."""
     kind = values.dtype.kind
     if kind in "biuf":
         return values.astype(np.float64)
     if kind == "M":
-        days = (values - np.datetime64(0, "s")) / _DAY
-        return np.where(np.isnat(values), np.nan, days)
+        return values.astype(_TIME)
     if kind == "m":
         return np.where(np.isnat(values), np.nan, values / _DAY)
     if kind == "c":
@@ -158,13 +175,15 @@ def plain(values: Any) -> Any:
         if not any(isinstance(value, (np.str_, np.bytes_)) for value in given):
             return np.array([np.nan if value is None else float(value) for value in values])
     if given and all(hasattr(value, "toordinal") for value in given):
-        days = [np.nan if value is None else _days(value) for value in values]
-        return np.array(days, np.float64)
+        return np.array([None if value is None else _time(value) for value in values], _TIME)
     return values
 
 
-def _days(value: Any) -> float:
-    return float((np.datetime64(value, "us") - np.datetime64(0, "us")) / _DAY)
+def _time(value: Any) -> Any:
+    """Converts a date or a time of Python or pandas; without a zone it is UTC."""
+    if getattr(value, "tzinfo", None) is not None:
+        value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    return np.datetime64(value, "s")
 
 
 def _missing_as_none(values: Any) -> Any:
@@ -217,7 +236,7 @@ def _checked(table: Table, owner: str) -> Table:
                 f"{owner}."
             )
     blocks = [table.matrix] if table.matrix is not None else table.columns or []
-    if any(block.dtype != object and np.isinf(block).any() for block in blocks):
+    if any(block.dtype.kind == "f" and np.isinf(block).any() for block in blocks):
         raise ValueError(
             "Input X contains infinity or a value too large for dtype('float64')."
         )

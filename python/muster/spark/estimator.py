@@ -30,6 +30,17 @@ from muster.spark.staging import spool
 from muster.spark.tfrecords import write_tfrecords
 
 
+# What the program's flags are called here, for errors.
+_PARAMS = {
+    "--batch-size": "batchSize",
+    "--epochs": "epochs",
+    "--model-dir": "modelDir",
+    "--seed": "seed",
+    "--threads": "threads",
+    "--workers": "workers",
+}
+
+
 def _param(name: str, doc: str, converter: Any) -> Param[Any]:
     return Param(Params._dummy(), name, doc, typeConverter=converter)
 
@@ -100,7 +111,7 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
             with self._spooled(dataset, spec, wanted, folder) as data:
                 model_dir = self._optional(self.modelDir)
                 trained = model_dir or os.path.join(folder, "model")
-                binary.call(self._command(spec, data, trained))
+                binary.call(self._command(spec, data, trained), _PARAMS)
             if model_dir is None:
                 model = MusterModel(files=model_files.collect(trained))
             else:

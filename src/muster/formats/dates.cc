@@ -59,17 +59,26 @@ bool ReadDay(DateReader& reader, std::chrono::sys_days* day) {
   return date.ok();
 }
 
-bool ReadTime(DateReader& reader, int64_t* seconds) {
-  constexpr int kMinute = 60, kHour = 3600;
+constexpr int kMinute = 60, kHour = 3600;
+
+bool ReadClock(DateReader& reader, size_t digits_of_hour, int64_t* seconds) {
   int h = 0, m = 0, s = 0;
-  if (!reader.ConsumeNumber(2, &h) || !reader.Consume(':') || !reader.ConsumeNumber(2, &m))
+  if (!reader.ConsumeNumber(digits_of_hour, &h) || !reader.Consume(':') ||
+      !reader.ConsumeNumber(2, &m)) {
     return false;
+  }
   if (reader.Consume(':')) {
     if (!reader.ConsumeNumber(2, &s)) return false;
     if (reader.Consume('.')) reader.SkipDigits();
   }
   if (h > 23 || m > 59 || s > 60) return false;  // 60: a leap second
   *seconds = h * kHour + m * kMinute + s;
+  return true;
+}
+
+bool ReadTime(DateReader& reader, int64_t* seconds) {
+  int h = 0, m = 0;
+  if (!ReadClock(reader, 2, seconds)) return false;
   if (reader.AtEnd() || reader.Consume('Z')) return true;
   const bool east = reader.Consume('+');
   if (!east && !reader.Consume('-')) return false;
@@ -87,12 +96,20 @@ std::optional<int64_t> ParseDate(std::string_view text) {
   DateReader reader(text);
   std::chrono::sys_days day;
   int64_t seconds = 0;
-  if (!ReadDay(reader, &day)) return std::nullopt;
+  if (!ReadDay(reader, &day)) return ParseTime(text);
   if (!reader.AtEnd()) {
     if (!reader.Consume('T') && !reader.Consume(' ')) return std::nullopt;
     if (!ReadTime(reader, &seconds) || !reader.AtEnd()) return std::nullopt;
   }
   return std::chrono::duration_cast<std::chrono::seconds>(day.time_since_epoch()).count() + seconds;
+}
+
+std::optional<int64_t> ParseTime(std::string_view text) {
+  DateReader reader(text);
+  int64_t seconds = 0;
+  const size_t digits_of_hour = text.find(':') == 1 ? 1 : 2;
+  if (!ReadClock(reader, digits_of_hour, &seconds) || !reader.AtEnd()) return std::nullopt;
+  return seconds;
 }
 
 }  // namespace muster::formats

@@ -31,5 +31,16 @@ TEST(DatesTest, OtherTextsAreNotDates) {
   }
 }
 
+TEST(DatesTest, TimesAreSecondsSinceMidnight) {
+  EXPECT_EQ(ParseTime("13:05"), (13 * 60 + 5) * 60);
+  EXPECT_EQ(ParseTime("9:05"), (9 * 60 + 5) * 60);
+  EXPECT_EQ(ParseTime("00:00:09.75"), 9);
+  EXPECT_EQ(ParseDate("9:05"), (9 * 60 + 5) * 60) << "a column of dates may be one of times";
+  for (const char* text : {"", ":", "13", "24:00", "13:60", "13:5", "113:05", "13:05 ", "1:05 PM",
+                           "13:05Z", "13:05+02:00", "2026-11-24", "2026-11-24 13:05"}) {
+    EXPECT_EQ(ParseTime(text), std::nullopt) << text;
+  }
+}
+
 }  // namespace
 }  // namespace muster::formats

@@ -27,8 +27,8 @@ struct Field {
   char separator = '|';
   // For kInt: "34.5" and 34.5 are read as 34 (rounded towards zero) and are not an error.
   bool truncate = false;
-  // For kInt: a text that is a date is read as seconds since 1970 (dates.h), in CSV, JSON lines and
-  // tf.Examples; numbers are not changed.
+  // For kInt: a text that is a date or a time is read as seconds since 1970 or midnight (dates.h),
+  // in CSV, JSON lines and tf.Examples; numbers are not changed.
   bool date = false;
   // The value for a row that has none (an empty CSV cell, an absent or empty feature, a `missing`
   // value). Without a default such a row is an error; ModelSpec gives strings the default "". Lists

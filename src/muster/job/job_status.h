@@ -80,7 +80,7 @@ struct Failure {
   TaskId task;
   int64_t incarnation = 0;
   TaskEnd end;
-  bool follow_up = false;  // another task had failed shortly before
+  bool follow_up = false;  // it ended by itself shortly after another task had failed
   friend bool operator==(const Failure&, const Failure&) = default;
 };
 

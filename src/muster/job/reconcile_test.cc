@@ -208,6 +208,18 @@ TEST(Reconcile, TheFirstFailureIsTheCauseTheOthersFollow) {
   EXPECT_THAT(bench.FailedMessage(), HasSubstr("worker-1: killed by SIGKILL"));
 }
 
+TEST(Reconcile, ATaskThatIsKilledDoesNotFollowAnother) {
+  for (const TaskEnd& end : {TaskEnd{.signal = 9}, TaskEnd{.exit_code = 137}, TaskEnd{.lost = true},
+                             TaskEnd{.exit_code = 1, .disrupted = true}}) {
+    Bench bench(GetSpec({{TaskType::kWorker, 2}}));
+    bench.Obey();
+    bench.End(kWorker1, {.signal = 9});
+    bench.End(kWorker0, end, 30);
+    ASSERT_EQ(bench.result.status.failures.size(), 2u);
+    EXPECT_FALSE(bench.result.status.failures[1].follow_up) << end.Describe();
+  }
+}
+
 TEST(Reconcile, OldIncarnationsAreNotBelievedAndAreStopped) {
   Bench bench(GetSpec({{TaskType::kWorker, 1}}));
   bench.Obey();

@@ -1,6 +1,7 @@
 // Records what was observed of tasks, and decides about those that ended.
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +18,20 @@ constexpr double kFollowUpSeconds =
     120;                                // survivors of a lost peer fail up to 31 s later (measured)
 constexpr double kUnseenSeconds = 600;  // a task that ran so long may have trained
 constexpr int kFirstSignalCode = 128;   // of shells and container runtimes
+
+// Whether a program gave an exit code. Any other end was done to it: a signal, the loss of its
+// machine or the like.
+bool EndedByItself(const TaskEnd& end) {
+  return end.exit_code >= 1 && end.exit_code < kFirstSignalCode && end.signal == 0 && !end.lost &&
+         !end.disrupted && !end.out_of_memory && end.detail.empty();
+}
+
+// Whether a task that lost its peer may end so: it fails by itself, or its program is aborted, as
+// C++ does without a handler for the error. Who kills a task does not care about another one.
+bool MayFollow(const TaskEnd& end) {
+  const bool aborted = end.signal == SIGABRT || end.exit_code == kFirstSignalCode + SIGABRT;
+  return EndedByItself(end) || aborted;
+}
 
 bool Contains(const std::vector<int>& values, int value) {
   return std::find(values.begin(), values.end(), value) != values.end();
@@ -171,22 +186,18 @@ void Reconciler::RecordEnd(TaskId id, TaskStatus& task, const TaskEnd& reported)
 
 void Reconciler::RecordFailure(TaskId id, const TaskStatus& task, const TaskEnd& end) {
   auto& failures = status().failures;
-  const bool follow_up = !failures.empty() && failures.back().task != id &&
+  const bool follow_up = MayFollow(end) && !failures.empty() && failures.back().task != id &&
                          end.at - failures.back().end.at <= kFollowUpSeconds;
   failures.push_back({id, task.incarnation, end, follow_up});
   if (failures.size() > kMaxFailures) failures.erase(failures.begin());
 }
 
-// A program's own end is an exit code that it gave. Any other end is a disruption: what fails then,
-// or shortly after, may well work the next time. The tasks of a gang all end when its first task
-// fails, and only that task's end counts.
+// What fails when a task was disrupted, or shortly after, may well work the next time. The tasks of
+// a gang all end when its first task fails, and only that task's end counts.
 bool Reconciler::RepeatsItself(TaskId id, TaskStatus& task, const TaskEnd& end) {
   JobStatus& s = status();
   if (!spec_.fail_fast || s.progressed) return false;
-  const bool of_its_own = end.exit_code >= 1 && end.exit_code < kFirstSignalCode &&
-                          end.signal == 0 && !end.lost && !end.disrupted && !end.out_of_memory &&
-                          end.detail.empty();
-  if (!of_its_own) {
+  if (!EndedByItself(end)) {
     for (auto& [other, each] : s.tasks) each.early_end.reset();
     s.disrupted_at = clock();
     return false;

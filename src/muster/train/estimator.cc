@@ -120,7 +120,7 @@ absl::Status Estimator::SaveSpec() const {
   if (!model::HasSavedSpec(files_, config_.model_dir)) {
     return model::SaveModelSpec(files_, own, config_.model_dir);
   }
-  return model::SaveDataFormat(files_, own.format, config_.model_dir);
+  return model::UpdateSavedSpec(files_, own, config_.model_dir);
 }
 
 absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& progress,
@@ -142,7 +142,8 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
   inference_.reset();
   // The lease comes before the newest checkpoint is read: from here on no other process writes one.
   std::unique_ptr<ModelLease> lease;
-  if (chief && files_.Stat(config_.model_dir).ok()) {
+  const absl::Status found = files_.Stat(config_.model_dir).status();
+  if (chief && found.ok()) {
     MUSTER_ASSIGN_OR_RETURN(lease, AcquireLease(progress, stop));
   }
   io::FencedFileSystem files(
@@ -182,7 +183,14 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
   HookList hooks = TrainHooks(limited, config_, mode->custom);
   // The guard is first, so that no other hook reports anything that a fenced process has done.
   if (lease != nullptr) hooks.insert(hooks.begin(), NewLeaseGuard(*lease));
-  return TrainLoop(session, limited, std::move(hooks)).Run(stop);
+  auto result = TrainLoop(session, limited, std::move(hooks)).Run(stop);
+  // A training that failed before its first step leaves no folder that looks like a model.
+  const bool is_alone = spec.replicas == nullptr;
+  if (!result.ok() && is_alone && absl::IsNotFound(found) && session.step == 0) {
+    events.Close().IgnoreError();
+    files.RemoveAll(config_.model_dir).IgnoreError();
+  }
+  return result;
 }
 
 absl::StatusOr<std::unique_ptr<ModelLease>> Estimator::AcquireLease(

@@ -133,8 +133,8 @@ class Estimator {
   // Removes another model's spec and its checkpoint of step 0 from model_dir, in which, according
   // to CheckFolder, nothing was trained. `files` must hold model_dir's lease.
   absl::Status RemoveUntrained(io::FileSystem& files, Progress& progress) const;
-  // Writes model_dir's model.yaml, or a copy of the export. If it exists, replaces only the format
-  // of the data, by that of this training. This process must have the lease.
+  // Writes model_dir's model.yaml, or a copy of the export. If it exists, replaces what is not
+  // trained (model::UpdateSavedSpec) by that of this training. This process must have the lease.
   absl::Status SaveSpec() const;
   absl::StatusOr<std::unique_ptr<ModelLease>> AcquireLease(Progress& progress,
                                                            const std::atomic<bool>& stop) const;

@@ -113,6 +113,7 @@ TEST_F(EstimatorTest, RefusesAnotherSpecAndOtherData) {
 
 TEST_F(EstimatorTest, AnUntrainedModelIsReplacedByACorrectedOne) {
   Write("gap.csv", "id,x,color,y\n1,0.5,red,1\n2,,blue,0\n");
+  ASSERT_TRUE(files_->MakeFolders("model").ok());
   EXPECT_THAT(ToStd(Train("model", Training("gap.csv")).status().message()),
               HasSubstr("gap.csv:3"));
   ASSERT_TRUE(files_->Stat("model/model.ckpt-0.index").ok())
@@ -127,6 +128,19 @@ TEST_F(EstimatorTest, AnUntrainedModelIsReplacedByACorrectedOne) {
   EXPECT_TRUE(Weights("model") == Weights("new"));
 }
 
+TEST_F(EstimatorTest, ATrainingThatFailsBeforeItsFirstStepLeavesNoFolder) {
+  Write("gap.csv", "id,x,color,y\n1,,red,1\n");
+  ASSERT_FALSE(Train("models/new", Training("gap.csv")).ok());
+  EXPECT_TRUE(absl::IsNotFound(files_->Stat("models/new").status()));
+  TrainSpec spec = Training();
+  spec.max_steps = 5;
+  ASSERT_TRUE(Train("model", spec).ok());
+  spec = Training("gap.csv");
+  spec.fresh_data = true;
+  ASSERT_FALSE(Train("model", spec).ok());
+  EXPECT_TRUE(files_->Stat("model/model.ckpt-5.index").ok());
+}
+
 TEST_F(EstimatorTest, TheFolderHasTheFormatOfItsNewestTraining) {
   TrainSpec spec = Training();
   for (const char* const mark : {"gone", "none"}) {
@@ -137,6 +151,25 @@ TEST_F(EstimatorTest, TheFolderHasTheFormatOfItsNewestTraining) {
     ASSERT_TRUE(saved.ok()) << saved.status();
     EXPECT_THAT(saved->format.missing, testing::Optional(testing::ElementsAre(mark)));
   }
+}
+
+TEST_F(EstimatorTest, AKeyMayBeAddedToATrainedModel) {
+  std::string keyless(kTestSpec);
+  keyless.replace(keyless.find("id: int, "), 9, "");
+  keyless.replace(keyless.find("key: id"), 7, "");
+  TrainSpec spec = Training();
+  spec.max_steps = 5;
+  ASSERT_TRUE(Train("model", spec, keyless).ok());
+  spec.max_steps = 7;
+  const auto result = Train("model", spec, StrCat(kTestSpec, "metrics: {group: id}\n"));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->first_step, 5);
+  const auto saved = model::LoadSavedSpec(*files_, "model");
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_EQ(saved->features.key, "id");
+  EXPECT_EQ(saved->metrics.group, "id");
+  spec.max_steps = 9;
+  ASSERT_TRUE(Train("model", spec, keyless).ok()) << "and be left out again";
 }
 
 TEST_F(EstimatorTest, NamesABadLabelOrSkipsIt) {

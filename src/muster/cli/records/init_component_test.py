@@ -238,6 +238,30 @@ def test_two_towers_train_at_once(muster, tmp_path):
     assert "loss" in muster.event("evaluated", "evaluate", tmp_path / "model", *rows)
 
 
+def test_lists_times_and_whether_there_is_a_value_are_learned(muster, tmp_path):
+    random = np.random.default_rng(7)
+    rows = 800
+    tags = ["|".join(random.permutation(list("abcdefgh"))[: random.integers(1, 5)]) for _ in range(rows)]
+    minute = random.integers(0, 24 * 60, rows)
+    paid = random.random(rows) < 0.3
+    table = pd.DataFrame(
+        {
+            "tags": tags,
+            "at": [f"{each // 60}:{each % 60:02d}" for each in minute],
+            "paid": np.where(paid, random.normal(10, 1, rows), np.nan),
+        }
+    )
+    for name, score in {
+        "tags": np.array(["a" in each for each in tags]) - 0.5,
+        "at": minute / (12 * 60) - 1,
+        "paid": paid - 0.5,
+    }.items():
+        table["y"] = (score * 8 + random.normal(0, 1, rows) > 0).astype(int)
+        train, test = table[: rows // 2], table[rows // 2 :]
+        scores = predict(muster, tmp_path, train, test, "y")
+        assert roc_auc_score(test["y"], scores) > 0.95, name
+
+
 def test_tfrecord_trains(muster, tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["a,b,c,d,e,f,g,y", *ADULT_ROWS]) + "\n")
     init(muster, tmp_path, "a.csv", "--label", "y")

@@ -26,10 +26,17 @@ std::string Day(double seconds) {
                          static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
 }
 
+std::string Time(double seconds) {
+  const std::chrono::hh_mm_ss time(std::chrono::seconds(static_cast<int64_t>(seconds)));
+  return absl::StrFormat("%02d:%02d:%02d", time.hours().count(), time.minutes().count(),
+                         time.seconds().count());
+}
+
 std::string Range(const ColumnProfile& column) {
   if (column.numbers.count == 0) return "";
-  if (column.kind == Kind::kDate) {
-    return StrCat(Day(column.numbers.min), " to ", Day(column.numbers.max));
+  if (column.is_seconds()) {
+    const auto text = column.kind == Kind::kTime ? Time : Day;
+    return StrCat(text(column.numbers.min), " to ", text(column.numbers.max));
   }
   constexpr int kDigits = 5;
   const auto text = [&](double value) { return data::NumberText(column, value, kDigits); };

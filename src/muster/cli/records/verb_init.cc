@@ -60,11 +60,14 @@ std::string_view UseName(DraftColumn::Use use) {
 }
 
 std::string DescribeUse(const DraftColumn& column) {
+  const std::string flag = column.missing_flag ? ", and whether there is a value" : "";
   switch (column.use) {
     case DraftColumn::Use::kNumber:
-      return column.log1p ? "numeric, and its logarithm" : "numeric";
+      return StrCat(column.log1p ? "numeric, and its logarithm" : "numeric", flag);
     case DraftColumn::Use::kDate:
-      return "numeric: seconds since 1970";
+      return StrCat("numeric: seconds since ",
+                    column.profile->kind == data::ColumnProfile::Kind::kTime ? "midnight" : "1970",
+                    flag);
     case DraftColumn::Use::kVocabulary:
       return StrCat("vocabulary of ", column.words.size());
     case DraftColumn::Use::kHash:

@@ -98,6 +98,23 @@ bool IsMonthOrDay(std::string_view text) {
          (lengths[2] == 2 || lengths[2] == 4);
 }
 
+// 1:05 PM, 25:30, 125:30.5: numbers with colons that formats/dates.h does not read.
+bool IsUnreadTime(std::string_view text) {
+  const size_t end = text.find_last_of("0123456789");
+  if (end == std::string_view::npos || !IsDigit(text[0])) return false;
+  const std::string_view after = formats::TrimSpaces(text.substr(end + 1));
+  if (!after.empty() && after != "AM" && after != "PM" && after != "am" && after != "pm") {
+    return false;
+  }
+  text = text.substr(0, end + 1);
+  size_t colons = 0;
+  for (size_t at = text.find(':'); at != text.npos; at = text.find(':', at + 1), ++colons) {
+    const bool has_two = at + 2 < text.size() && IsDigit(text[at + 1]) && IsDigit(text[at + 2]);
+    if (!has_two || !IsDigit(text[at - 1])) return false;
+  }
+  return (colons == 1 || colons == 2) && text.find_first_not_of("0123456789:.") == text.npos;
+}
+
 }  // namespace
 
 std::string NumberText(const ColumnProfile& column, double value, int digits) {
@@ -115,12 +132,23 @@ std::string_view KindName(Kind kind) {
       return "float";
     case Kind::kDate:
       return "date";
+    case Kind::kTime:
+      return "time";
     case Kind::kText:
       return "text";
     case Kind::kNothing:
       break;
   }
   return "nothing";
+}
+
+void ColumnProfile::SetWords(std::vector<Counted> counted) {
+  words = std::move(counted);
+  std::ranges::sort(words, [](const Counted& a, const Counted& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  distinct = words.size();
+  never_twice = !words.empty() && words.front().second == 1;
 }
 
 ColumnProfiler::ColumnProfiler(std::string name, formats::ValueType stored) {
@@ -137,7 +165,7 @@ void ColumnProfiler::AddNumber(double value) {
 
 void ColumnProfiler::AddOther(std::string_view value) {
   if (const std::optional<int64_t> seconds = formats::ParseDate(value)) {
-    ++dates_;
+    ++(formats::ParseTime(value) ? times_ : dates_);
     seconds_.Add(static_cast<double>(*seconds));
     return;
   }
@@ -157,6 +185,8 @@ void ColumnProfiler::AddUnread(std::string_view value) {
     if (comma_numbers_++ == 0) comma_number_ = value;
   } else if (formats::IsNumberWithUnit(value)) {
     if (with_unit_++ == 0) number_with_unit_ = value;
+  } else if (IsUnreadTime(value)) {
+    if (unread_times_++ == 0) unread_time_ = value;
   } else if (IsMonthOrDay(value)) {
     if (month_or_days_++ == 0) month_or_day_ = value;
   }
@@ -177,6 +207,9 @@ void ColumnProfiler::FindUnread(ColumnProfile* profile) const {
   }
   if (with_unit_ > 0 && are_nearly_all(with_unit_ + comma_numbers_ + numbers)) {
     return found(Unread::kNumbersWithUnit, number_with_unit_);
+  }
+  if (unread_times_ > 0 && are_nearly_all(unread_times_ + times_)) {
+    return found(Unread::kTimes, unread_time_);
   }
   if (month_or_days_ > 0 && are_nearly_all(month_or_days_ + dates_)) {
     const bool has_points = month_or_day_.find('.') != std::string::npos;
@@ -235,7 +268,7 @@ bool ColumnProfiler::IsAllBut(uint64_t count, std::vector<Counted>* marks) const
   }
   uint64_t marked = 0;
   for (const auto& [text, times] : *marks) marked += IsMark(text) ? 0 : times;
-  const uint64_t all = ints_ + floats_ + dates_;
+  const uint64_t all = ints_ + floats_ + dates_ + times_;
   return count == all && unknown <= kMaxUnknownMarks && marked * kOneMarkOf <= count;
 }
 
@@ -246,6 +279,8 @@ Kind ColumnProfiler::FindKind(std::vector<Counted>* marks) const {
   }
   marks->clear();
   if (IsAllBut(dates_, marks)) return Kind::kDate;
+  marks->clear();
+  if (IsAllBut(times_, marks)) return Kind::kTime;
   marks->clear();
   for (const auto& other : others_) {
     if (IsTextMark(other.first)) marks->push_back(other);
@@ -265,19 +300,16 @@ ColumnProfile ColumnProfiler::Finish() const {
   if (profile.kind == Kind::kText) FindUnread(&profile);
   if (profile.is_number()) profile.numbers = numbers_;
   if (profile.is_number() && !negative_) profile.logarithms = logarithms_;
-  if (profile.kind == Kind::kDate) profile.numbers = seconds_;
+  if (profile.is_seconds()) profile.numbers = seconds_;
   profile.ascending = profile.is_number() && ascending_;
+  std::vector<Counted> words;
   for (const auto& word : counts_) {
     const bool is_mark = std::ranges::any_of(profile.marks, [&word](const Counted& mark) {
       return mark.first == formats::TrimSpaces(word.first);
     });
-    if (!is_mark) profile.words.emplace_back(word);
+    if (!is_mark) words.emplace_back(word);
   }
-  std::ranges::sort(profile.words, [](const Counted& a, const Counted& b) {
-    return a.second != b.second ? a.second > b.second : a.first < b.first;
-  });
-  profile.distinct = profile.words.size();
-  profile.never_twice = !profile.words.empty() && profile.words.front().second == 1;
+  profile.SetWords(std::move(words));
   return profile;
 }
 

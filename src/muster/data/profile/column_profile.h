@@ -22,17 +22,18 @@ constexpr size_t kMaxProfiledValues = 50'000;
 constexpr size_t kMaxProfiledBytes = size_t{8} << 20;
 
 struct ColumnProfile {
-  enum class Kind { kNothing, kInt, kFloat, kDate, kText };
+  enum class Kind { kNothing, kInt, kFloat, kDate, kTime, kText };
   // What the values of a text are that is read as no number and no date: numbers with a comma in
   // them, such as 1,5 and 1,234.50, or with a sign, such as 12% and $3.50, dates of which month and
-  // day could be exchanged, dates with points that are too short (1.2.26), or numbers beside a few
-  // other words.
+  // day could be exchanged, dates with points that are too short (1.2.26), times in other forms
+  // than 13:05 (1:05 PM, 25:30), or numbers beside a few other words.
   enum class Unread {
     kNothing,
     kCommaNumbers,
     kNumbersWithUnit,
     kMonthOrDay,
     kShortDates,
+    kTimes,
     kNumbersAndWords
   };
   using Counted = std::pair<std::string, uint64_t>;  // a value and how often it occurs
@@ -46,7 +47,8 @@ struct ColumnProfile {
   std::vector<Counted> marks;
   uint64_t values = 0;  // the number of values without marks
   uint64_t least_in_row = 0, most_in_row = 0;
-  NumberSums numbers = {};     // kInt and kFloat; kDate: seconds since 1970 (formats/dates.h)
+  char separator = '\0';       // between the values of a list in a cell of CSV; '\0': no such list
+  NumberSums numbers = {};     // kInt and kFloat; kDate and kTime: seconds (formats/dates.h)
   NumberSums logarithms = {};  // sums of log(1 + x), if no number is negative
   uint64_t distinct = 0;
   bool more_distinct = false;        // there are more than `distinct`
@@ -58,11 +60,14 @@ struct ColumnProfile {
   uint64_t numbers_in_text = 0;      // kNumbersAndWords: how many values are numbers
   std::vector<Counted> odd_words;    // kNumbersAndWords: the others, most frequent first
 
+  // Sets `words`, in any order, and what is counted by them.
+  void SetWords(std::vector<Counted> counted);
   bool is_list() const { return most_in_row > 1; }
   bool is_number() const { return kind == Kind::kInt || kind == Kind::kFloat; }
+  bool is_seconds() const { return kind == Kind::kDate || kind == Kind::kTime; }
 };
 
-// Returns "nothing", "int", "float", "date" or "text".
+// Returns "nothing", "int", "float", "date", "time" or "text".
 std::string_view KindName(ColumnProfile::Kind kind);
 
 // Returns a number of `column` for people: of a column of ints without an exponent and, from 1e5
@@ -92,12 +97,13 @@ class ColumnProfiler {
   absl::flat_hash_map<std::string, uint64_t> counts_;
   size_t bytes_ = 0;
   uint64_t values_ = 0;
-  uint64_t ints_ = 0, floats_ = 0, dates_ = 0;
+  uint64_t ints_ = 0, floats_ = 0, dates_ = 0, times_ = 0;
   uint64_t codes_ = 0;       // ints with leading zeros or over 2^53, as codes and IDs have
   uint64_t huge_ = 0;        // those over 2^53
   std::string huge_number_;  // the first of them
-  uint64_t comma_numbers_ = 0, with_unit_ = 0, month_or_days_ = 0;
-  std::string comma_number_, number_with_unit_, month_or_day_;  // the first of each
+  uint64_t comma_numbers_ = 0, with_unit_ = 0, month_or_days_ = 0, unread_times_ = 0;
+  // the first of each
+  std::string comma_number_, number_with_unit_, month_or_day_, unread_time_;
   // values that are neither number nor date, up to a limit
   std::map<std::string, uint64_t, std::less<>> others_;
   bool more_others_ = false;

@@ -6,6 +6,7 @@
 
 #include "muster/data/file_rules.h"
 #include "muster/data/profile/find_columns.h"
+#include "muster/data/profile/list_cells.h"
 #include "muster/data/reader.h"
 #include "muster/data/source_set.h"
 #include "muster/formats/columns.h"
@@ -119,6 +120,8 @@ absl::StatusOr<Profile> ProfileData(io::FileSystem& files, const ProfileSpec& sp
       column.kind = ColumnProfile::Kind::kText;
       column.numbers = {};
     }
+    const bool has_cells = found.type == formats::FileFormat::kCsv && !found.is_described;
+    if (has_cells && column.name != spec.wanted) FindListCells(&column);
   }
   return profile;
 }

@@ -18,7 +18,8 @@ struct ProfileSpec {
   std::vector<std::string> patterns;
   formats::DataFormat format = {};  // the settings that are known
   SourceSchemes schemes = {};       // as SourceSpec::schemes
-  std::string wanted = {};          // a column that must exist; "": any
+  // The label, a column that must exist, and whose cells are not taken for lists; "": any
+  std::string wanted = {};
   uint64_t max_bad_records = 0;
   std::function<void(const std::string& note)> note = {};  // as SourceSpec::note
   // Called after each batch with the number of rows so far; an error ends the pass.

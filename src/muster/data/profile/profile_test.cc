@@ -44,6 +44,8 @@ TEST_F(ProfileTest, KindsAreFound) {
   EXPECT_EQ(Column({"1", "-2", "+3"}).kind, Kind::kInt);
   EXPECT_EQ(Column({"1", "2.5", "1e-3"}).kind, Kind::kFloat);
   EXPECT_EQ(Column({"2026-11-24", "2026-11-25 13:05"}).kind, Kind::kDate);
+  EXPECT_EQ(Column({"13:05", "9:05", "23:59:59"}).kind, Kind::kTime);
+  EXPECT_EQ(Column({"13:05", "2026-11-24"}).kind, Kind::kText);
   EXPECT_EQ(Column({"a", "1"}).kind, Kind::kText);
   EXPECT_EQ(Column({"2026-11-24", "7"}).kind, Kind::kText);
   EXPECT_EQ(Column({"", "?"}).kind, Kind::kNothing);
@@ -77,10 +79,13 @@ TEST_F(ProfileTest, NumbersAndDatesInUnreadFormsAreText) {
   EXPECT_THAT(find({"11/24/2026", "?"}), Pair(Unread::kMonthOrDay, "11/24/2026"));
   EXPECT_THAT(find({"1/2/26 10:30", "2026-11-24"}), Pair(Unread::kMonthOrDay, "1/2/26 10:30"));
   EXPECT_THAT(find({"24-11-2026"}), Pair(Unread::kMonthOrDay, "24-11-2026"));
+  EXPECT_THAT(find({"1:05 PM", "11:05 AM"}), Pair(Unread::kTimes, "1:05 PM"));
+  EXPECT_THAT(find({"13:05", "125:30.5", "1:02:03"}), Pair(Unread::kTimes, "125:30.5"));
   EXPECT_THAT(find({"12%", "3", "1,5%"}), Pair(Unread::kNumbersWithUnit, "12%"));
   EXPECT_THAT(find({"$12.50", "?"}), Pair(Unread::kNumbersWithUnit, "$12.50"));
-  for (const char* const value : {"1,2,3", "1,", ",5", "1,5 kg", "1,a", "1/2", "1/2/3/2026",
-                                  "11/24/026", "1-2/2026", "123/4/2026", "a,b"}) {
+  for (const char* const value :
+       {"1,2,3", "1,", ",5", "1,5 kg", "1,a", "1/2", "1/2/3/2026", "11/24/026", "1-2/2026",
+        "123/4/2026", "a,b", "16:9", "a:05", ":05", "1:05 XM", "1:02:03:04", "00:1b:63"}) {
     EXPECT_THAT(find({value, value}), Pair(Unread::kNothing, "")) << value;
   }
   EXPECT_THAT(find({"1,5", "red", "blue"}), Pair(Unread::kNothing, "")) << "half of them";
@@ -183,6 +188,37 @@ TEST_F(ProfileTest, LongValuesAreNotAllKept) {
   const ColumnProfile column = profiler.Finish();
   EXPECT_EQ(column.distinct, 10u);
   EXPECT_TRUE(column.more_distinct);
+}
+
+TEST_F(ProfileTest, CellsWithSeveralWordsAreLists) {
+  const ColumnProfile tags = Column({"a|b|c", "c", "", "b|a", "a|c", "b|c", "a", "c|b|a", "b|a|c"});
+  EXPECT_TRUE(tags.is_list());
+  EXPECT_EQ(tags.separator, '|');
+  EXPECT_THAT(tags.words, ElementsAre(Pair("a", 6), Pair("c", 6), Pair("b", 5)));
+  EXPECT_EQ(tags.values, 17u);
+  EXPECT_EQ(tags.missing, 1u);
+  EXPECT_EQ(tags.least_in_row, 0u);
+  EXPECT_EQ(tags.most_in_row, 3u);
+  const ColumnProfile pairs = Column({"a;b", "b;c", "c;a", "a;c", "c;b", "b;a"});
+  EXPECT_EQ(pairs.separator, ';');
+}
+
+TEST_F(ProfileTest, TextWithABarInItIsNoList) {
+  const std::vector<std::vector<std::string>> columns = {
+      {"m|1", "m|2", "f|1", "f|2", "m|3", "f|3"},                         // parts of a code
+      {"0|1|0", "1|1|1", "0|0|1", "1|0|0", "0|1|1", "1|0|1"},             // numbers by place
+      {"one | home", "two | home", "three", "one | work", "two | work"},  // titles
+      {"a|b", "c", "d", "a", "b", "c", "d", "a|b"},                       // mostly single words
+      {"Rise | A", "Fall|B", "Sun|C", "Moon|D", "Star|E"},                // nothing comes again
+      {"a|", "a|b|", "b|a|", "c|", "a|c|", "b|c|a|"},                     // an empty word
+  };
+  for (const std::vector<std::string>& values : columns) {
+    const ColumnProfile column = Column(values);
+    EXPECT_FALSE(column.is_list()) << values[0];
+    EXPECT_EQ(column.separator, '\0') << values[0];
+  }
+  const Profile label = Read("y\na|b\nb|a\na|c\nc|a\nb|c\nc|b\n", "y");
+  EXPECT_FALSE(label.columns[0].is_list()) << "classes are whole cells";
 }
 
 TEST_F(ProfileTest, DataWithoutAHeaderGetsNames) {

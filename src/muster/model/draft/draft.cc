@@ -125,7 +125,11 @@ class DraftWriter {
     // -1 has no id; CSV stores text, in which no value is "".
     const bool is_int = profile.stored == ValueType::kInt;
     if (profile.is_list()) {
-      return StrCat("{type: ", is_int ? "int" : "string", ", list: true", missing, "}");
+      const std::string separator =
+          profile.separator == '\0'
+              ? ""
+              : StrCat(", separator: ", YamlText(std::string(1, profile.separator)));
+      return StrCat("{type: ", is_int ? "int" : "string", ", list: true", separator, missing, "}");
     }
     if (is_int) return StrCat("{type: int, default: -1", missing, "}");
     return missing.empty() ? "string" : StrCat("{type: string", missing, "}");
@@ -231,7 +235,10 @@ class DraftWriter {
             ? absl::StrFormat(", mean: %d, stddev: %d", std::llround(profile.numbers.mean),
                               std::max(std::llround(profile.numbers.stddev()), 1LL))
             : Scaling(profile.numbers);
-    std::string text = StrCat("  ", name, ": {numeric: ", name, shape, scaling, "}\n");
+    std::string text = StrCat("  ", name, ": {numeric: ", name, shape, scaling);
+    text += column.missing_flag
+                ? ", missing_flag: true}  # and whether there is a value: most rows have none\n"
+                : "}\n";
     parts_.linear.push_back(profile.name);
     AddDense(column, profile.name);
     if (!column.log1p) return text;
@@ -310,6 +317,8 @@ std::string DescribeColumn(const ColumnProfile& column) {
     text += column.least_in_row == column.most_in_row
                 ? StrCat(", ", column.most_in_row, " values a row")
                 : StrCat(", ", column.least_in_row, " to ", column.most_in_row, " values a row");
+    if (column.separator != '\0')
+      text += StrCat(" separated by ", std::string(1, column.separator));
   }
   if (column.missing > 0) {
     text += StrCat(", ", GroupDigits(column.missing), " missing");

@@ -31,6 +31,10 @@ constexpr uint64_t kLeastRepeats = 5;
 // With fewer rows, that no value occurs twice says nothing.
 constexpr uint64_t kMinRowsOfIds = 20;
 constexpr size_t kShownBytes = 30;
+// A column that nearly all rows, 99 of 100, have no value of needs at least so many values. On made
+// tables of 800 rows, 2 values made the predictions of others worse, and 8 made them better.
+constexpr uint64_t kLeastValues = 5;
+constexpr uint64_t kNearlyAll = 100;
 // A long tail means that the largest number is so many deviations above the mean.
 constexpr double kLongTail = 8;
 
@@ -80,12 +84,24 @@ int64_t RoundBuckets(const ColumnProfile& column) {
   }
 }
 
+bool IsNearlyEmpty(const ColumnProfile& column) {
+  const uint64_t present = column.rows - column.missing;
+  return present < kLeastValues && present * kNearlyAll <= column.rows;
+}
+
+// Whether most rows have no value. On made tables a flag for it then raised the AUC on other rows
+// by 0.005 to 0.2 where it says something about the label, and cost at most 0.005 where not.
+bool IsMostlyEmpty(const ColumnProfile& column) {
+  return !column.is_list() && column.missing * 2 > column.rows;
+}
+
 DraftColumn LeftOut(const ColumnProfile& column, std::string why) {
   return {.profile = &column, .why = std::move(why)};
 }
 
 DraftColumn MakeNumber(const ColumnProfile& column) {
-  DraftColumn draft = {.profile = &column, .use = Use::kNumber};
+  DraftColumn draft = {
+      .profile = &column, .use = Use::kNumber, .missing_flag = IsMostlyEmpty(column)};
   if (column.is_list()) {
     if (column.least_in_row != column.most_in_row) {
       return LeftOut(column, StrCat("it has ", column.least_in_row, " to ", column.most_in_row,
@@ -254,6 +270,9 @@ std::string DescribeUnread(const ColumnProfile& column) {
       return StrCat("dates such as ", example,
                     ", with a day, month or year of too few digits, are ",
                     "read as words; write them as 24.11.2026 or 2026-11-24");
+    case ColumnProfile::Unread::kTimes:
+      return StrCat("times such as ", example, " are read as words; write them as 13:05 or ",
+                    "13:05:09, or as a number, of minutes for instance");
     case ColumnProfile::Unread::kNumbersAndWords:
       return DescribeOddWords(column);
     case ColumnProfile::Unread::kNothing:
@@ -278,6 +297,10 @@ std::string WhyLeftOut(const data::Profile& profile) {
 
 DraftColumn MakeDraftColumn(const ColumnProfile& column) {
   if (column.kind == Kind::kNothing) return LeftOut(column, "no row has a value");
+  if (IsNearlyEmpty(column)) {
+    return LeftOut(column, StrCat("only ", column.rows - column.missing, " of ",
+                                  GroupDigits(column.rows), " rows have a value"));
+  }
   // If there are missing values besides a single word, whether the word is there says something.
   const bool can_be_missing = column.kind == Kind::kText && column.missing > 0;
   if (column.distinct == 1 && !column.more_distinct && !can_be_missing) {
@@ -298,8 +321,8 @@ DraftColumn MakeDraftColumn(const ColumnProfile& column) {
   // The same ID in several rows says something, but its size does not.
   const bool is_code = column.kind == Kind::kInt && !column.is_list() && IsNamedAsId(column.name);
   if (column.is_number() && !is_code) return MakeNumber(column);
-  if (column.kind == Kind::kDate && !column.is_list() && column.stored == ValueType::kString) {
-    return {.profile = &column, .use = Use::kDate};
+  if (column.is_seconds() && !column.is_list() && column.stored == ValueType::kString) {
+    return {.profile = &column, .use = Use::kDate, .missing_flag = IsMostlyEmpty(column)};
   }
   return MakeText(column);
 }

@@ -17,6 +17,7 @@ struct DraftColumn {
   std::string why = {};                 // why the column is left out
   bool is_id = false;                   // kLeftOut: its values only name the rows
   bool log1p = false;                   // kNumber: its logarithm is a column too
+  bool missing_flag = false;            // kNumber, kDate: whether a row has a value is a number too
   int shape = 1;                        // kNumber: values per row
   std::vector<std::string> words = {};  // kVocabulary, most frequent first
   int64_t buckets = 0;                  // kHash

@@ -201,6 +201,22 @@ TEST_F(DraftTest, NumbersAreScaled) {
   EXPECT_NEAR(column->stddev, 1.224745, 1e-5);
 }
 
+TEST_F(DraftTest, ColumnsThatMostRowsHaveNoValueOf) {
+  std::vector<std::string> values(600);
+  for (size_t i = 0; i < 6; ++i) values[i * 100] = StrCat(i, ".5");
+  EXPECT_EQ(Column(values, false).use, Use::kNumber);
+  EXPECT_TRUE(spec_.features.Find("x")->missing_flag);
+  for (size_t i = 0; i < 6; ++i) values[i * 100] = StrCat("2026-11-2", i);
+  EXPECT_EQ(Column(values, false).use, Use::kDate);
+  EXPECT_TRUE(spec_.features.Find("x")->missing_flag);
+  values[0] = values[100] = "";
+  const DraftColumn column = Column(values, false);
+  EXPECT_EQ(column.use, Use::kLeftOut);
+  EXPECT_EQ(column.why, "only 4 of 600 rows have a value");
+  EXPECT_EQ(Column({"1", "2", ""}).use, Use::kNumber);
+  EXPECT_FALSE(spec_.features.Find("x")->missing_flag);
+}
+
 TEST_F(DraftTest, ALongTailAlsoHasItsLogarithm) {
   std::vector<std::string> values(300, "0");
   for (size_t i = 0; i < 30; ++i) values[i] = StrCat(i % 3);
@@ -224,6 +240,13 @@ TEST_F(DraftTest, DatesAreNumbers) {
   EXPECT_EQ(column->stddev, 86400);
 }
 
+TEST_F(DraftTest, TimesAreNumbers) {
+  EXPECT_EQ(Column({"0:00", "00:01", "?", "0:00:30"}).use, Use::kDate);
+  EXPECT_TRUE(spec_.features.schema.fields[1].date);
+  EXPECT_EQ(spec_.features.Find("x")->mean, 30);
+  EXPECT_EQ(Column({"1:05 PM", "2:05 PM"}).use, Use::kVocabulary);
+}
+
 TEST_F(DraftTest, WordsAreAVocabularyOrHashed) {
   EXPECT_THAT(Column({"b", "a", "?", "b"}).words, ElementsAre("b", "a"));
   EXPECT_THAT(spec_.features.Find("x")->words, ElementsAre("b", "a"));
@@ -234,6 +257,15 @@ TEST_F(DraftTest, WordsAreAVocabularyOrHashed) {
   EXPECT_EQ(column.buckets, 500);
   ASSERT_NE(spec_.features.Find("x"), nullptr);
   EXPECT_EQ(spec_.features.Find("x")->kind, ColumnKind::kHash);
+}
+
+TEST_F(DraftTest, CellsOfSeveralWordsAreListsOfAVocabulary) {
+  EXPECT_THAT(Column({"b;a", "a;c", "?", "a", "c;a;b", "b;c"}).words, ElementsAre("a", "b", "c"));
+  const formats::Field& input = spec_.features.schema.fields[1];
+  EXPECT_TRUE(input.list);
+  EXPECT_EQ(input.separator, ';');
+  EXPECT_THAT(input.missing, ElementsAre("?"));
+  EXPECT_THAT(spec_.features.Find("x")->words, ElementsAre("a", "b", "c"));
 }
 
 TEST_F(DraftTest, IdsThatComeAgainAreWords) {

@@ -132,14 +132,17 @@ std::vector<std::pair<std::string, const DnnSpec*>> ModelSpec::DeepParts() const
   return parts;
 }
 
+bool ModelSpec::HasColumnOf(const std::string& input) const {
+  return std::ranges::any_of(features.columns, [&input](const ColumnSpec& column) {
+    return column.input == input || column.weights == input ||
+           std::ranges::find(column.keys, input) != column.keys.end();
+  });
+}
+
 std::vector<std::string> ModelSpec::LabelInputs() const {
   std::vector<std::string> inputs;
   for (const std::string& input : {features.label.input, features.weight}) {
-    const bool is_used = std::ranges::any_of(features.columns, [&input](const ColumnSpec& column) {
-      return column.input == input || column.weights == input ||
-             std::ranges::find(column.keys, input) != column.keys.end();
-    });
-    if (!input.empty() && !is_used && input != features.key) inputs.push_back(input);
+    if (!input.empty() && !HasColumnOf(input) && input != features.key) inputs.push_back(input);
   }
   return inputs;
 }
@@ -164,12 +167,18 @@ absl::StatusOr<ModelSpec> LoadSavedSpec(io::FileSystem& files, const std::string
   return spec;
 }
 
-absl::Status SaveDataFormat(io::FileSystem& files, const formats::DataFormat& format,
-                            const std::string& folder) {
-  MUSTER_ASSIGN_OR_RETURN(ModelSpec spec, LoadSavedSpec(files, folder));
-  if (spec.format == format) return absl::OkStatus();
-  if (spec.exported) return SaveExportedFormat(files, format, folder);
-  spec.format = format;
+absl::Status UpdateSavedSpec(io::FileSystem& files, const ModelSpec& newest,
+                             const std::string& folder) {
+  MUSTER_ASSIGN_OR_RETURN(const ModelSpec there, LoadSavedSpec(files, folder));
+  ModelSpec spec = there;
+  spec.format = newest.format;
+  if (!spec.exported) {
+    spec.features.schema = newest.features.schema;
+    spec.features.key = newest.features.key;
+    spec.metrics = newest.metrics;
+  }
+  if (spec == there) return absl::OkStatus();
+  if (spec.exported) return SaveExportedFormat(files, spec.format, folder);
   return SaveModelSpec(files, spec, folder);
 }
 

@@ -116,6 +116,8 @@ struct ModelSpec {
   std::vector<std::string> UsedColumns() const;
   // The parts that are deep networks, with the folder of their variables.
   std::vector<std::pair<std::string, const DnnSpec*>> DeepParts() const;
+  // Whether a feature column reads the input.
+  bool HasColumnOf(const std::string& input) const;
   // The inputs that only training and evaluation need: the label and the weight, unless columns or
   // the key use them.
   std::vector<std::string> LabelInputs() const;
@@ -149,14 +151,15 @@ std::string PrintModelSpec(const ModelSpec& spec);
 // model: writes FOLDER/exported, a copy of the export, and FOLDER/data_format.yaml if the format
 // has settings. No other process may be saving into FOLDER.
 absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec, const std::string& folder);
-// Replaces the format of the spec that is saved in FOLDER. No other process may be saving into
-// FOLDER.
-absl::Status SaveDataFormat(io::FileSystem& files, const formats::DataFormat& format,
-                            const std::string& folder);
+// Replaces, in the spec that is saved in FOLDER, what may have changed since: the format of the
+// data, the key with the other inputs that no column reads, and the metrics. The specs must not
+// differ otherwise (DescribeDifference). No other process may be saving into FOLDER.
+absl::Status UpdateSavedSpec(io::FileSystem& files, const ModelSpec& newest,
+                             const std::string& folder);
 
 // Explains why training of a model with spec `a` cannot continue with `b`: the first difference in
-// inputs, columns, model, head or optimizers. "" if only metrics, training defaults and the format
-// of the data differ.
+// inputs, columns, model, head or optimizers. "" if only metrics, training defaults, the format of
+// the data, the key and inputs that no column reads differ.
 std::string DescribeDifference(const ModelSpec& a, const ModelSpec& b);
 
 }  // namespace muster::model

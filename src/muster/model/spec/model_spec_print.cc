@@ -224,6 +224,11 @@ std::string DescribeDifference(const ModelSpec& a, const ModelSpec& b) {
     spec.train = TrainDefaults();
     spec.metrics = metrics::MetricsSpec();
     spec.format = formats::DataFormat();
+    spec.features.key.clear();
+    std::erase_if(spec.features.schema.fields, [&spec](const formats::Field& field) {
+      return field.name != spec.features.label.input && field.name != spec.features.weight &&
+             !spec.HasColumnOf(field.name);
+    });
     for (ColumnSpec& column : spec.features.columns) column.words_file.clear();
     return spec;
   };

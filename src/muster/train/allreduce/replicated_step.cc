@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+
 #include "muster/collective/collectives.h"
 #include "muster/train/allreduce/replica_state.h"
 #include "muster/train/input/shards.h"
@@ -65,6 +67,8 @@ absl::StatusOr<std::unique_ptr<Strategy>> Replicas::NewStrategy(Session& session
 absl::Status ReplicatedStep::Open() {
   MUSTER_RETURN_IF_ERROR(
       Join(replicas_.is_chief() ? state() : StateId(), absl::OkStatus()).status());
+  // A chief that finds a newer state is a replacement.
+  if (replicas_.is_chief() && generation_.source() != rank()) NoteTakeOver();
   changes_.clear();
   return absl::OkStatus();
 }
@@ -100,6 +104,7 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::RunUntilDone(const InputBatch* 
     const absl::StatusOr<bool> moved = Join(state(), result.status());
     if (absl::IsCancelled(moved.status())) return Result{.outcome = Outcome::kOver};
     MUSTER_RETURN_IF_ERROR(moved.status());
+    NoteTakeOver();
     session_.progress.Note(StrCat("continuing at step ", session_.step, " with ", size(),
                                   " replicas (generation ", generation(), ")"));
     if (*moved) return Result{.outcome = Outcome::kMoved};
@@ -278,6 +283,19 @@ absl::Status ReplicatedStep::Stopped(const absl::Status& why) const {
   return absl::UnavailableError(
       "stopped while it copied the state of another replica, which is incomplete: nothing was "
       "saved");
+}
+
+// Says which replicas came without the newest state, and whose they have now.
+void ReplicatedStep::NoteTakeOver() {
+  const auto source = static_cast<size_t>(generation_.source());
+  const std::vector<std::string>& names = generation_.group->names();
+  std::vector<std::string> others;
+  for (size_t rank = 0; rank < names.size(); ++rank) {
+    if (generation_.states[rank] != generation_.states[source]) others.push_back(names[rank]);
+  }
+  if (others.empty()) return;
+  session_.progress.Note(StrCat(absl::StrJoin(others, ", "), " took over the state of ",
+                                names[source], " at step ", session_.step));
 }
 
 // Records which replicas left or joined since `before`.

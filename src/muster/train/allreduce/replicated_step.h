@@ -76,6 +76,7 @@ class ReplicatedStep : public Strategy {
   absl::Status AdoptNewestState(bool* overwritten);
   absl::Status Stopped(const absl::Status& why) const;
   absl::Status GatherPositions();
+  void NoteTakeOver();
   void NoteChanges(const std::vector<std::string>& before, const absl::Status& why);
   std::string PositionAfter(const InputBatch* batch) const;
 

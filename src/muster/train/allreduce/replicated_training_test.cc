@@ -276,6 +276,46 @@ TEST_F(ReplicatedTrainingTest, ABadRecordEndsAllReplicasAndIsNamed) {
   EXPECT_FALSE(Train("model", own).ok());
 }
 
+// Kills a rank after the chief's third step.
+class KillOnce : public Hook {
+ public:
+  KillOnce(TestCluster& cluster, int rank) : cluster_(cluster), rank_(rank) {}
+  absl::Status AfterRun(Session& session, const StepValues&) override {
+    if (session.step == 3 && cluster_.kills() == 0) cluster_.Kill(rank_);
+    return absl::OkStatus();
+  }
+
+ private:
+  TestCluster& cluster_;
+  const int rank_;
+};
+
+TEST_F(ReplicatedTrainingTest, WhichReplicaTookOverWhoseStateIsTold) {
+  for (const int killed : {0, 1}) {
+    TestCluster cluster(2);
+    const std::string folder = StrCat("model", killed);
+    std::jthread other([&] {
+      const auto result = RunRank(cluster, 1, 2, Training(), folder, kTestSpec);
+      EXPECT_TRUE(result.ok()) << result.status();
+    });
+    TrainSpec spec = Training();
+    spec.input.source.shard = {.index = 0, .count = 2, .by = data::ShardBy::kRecord};
+    spec.hooks = {std::make_shared<KillOnce>(cluster, killed)};
+    testing::internal::CaptureStderr();
+    absl::StatusOr<TrainResult> result;
+    do {
+      const auto replicas = cluster.New(0);
+      spec.replicas = replicas.get();
+      Progress progress(ProgressStyle::kLog, 2, clock_);
+      result = NewEstimator(kTestSpec, folder)->Train(spec, progress, never_);
+    } while (!result.ok() && result.status().message() == "killed by the test");
+    EXPECT_TRUE(result.ok()) << result.status();
+    const std::string told = testing::internal::GetCapturedStderr();
+    EXPECT_THAT(told, HasSubstr(killed == 0 ? "chief-0 took over the state of worker-0 at step 3"
+                                            : "worker-0 took over the state of chief-0 at step 3"));
+  }
+}
+
 // The chief saves only at the start and at the end, so that a rollback would be noticed.
 class SurvivalTest : public ReplicatedTrainingTest {
  protected:
