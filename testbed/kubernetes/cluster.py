@@ -24,7 +24,8 @@ ADMINISTRATOR = "administrator-token"
 OPERATOR = "operator-token"
 RENEWED = "renewed-operator-token"
 STRANGER = "stranger-token"
-USER = "user-token"  # whom a test may give rights to
+USER = "user-token"  # whom a test may give rights to, in its namespace
+READER = "reader-token"  # whom one test gives rights in all namespaces
 # Kubeflow's training operator, which may do all.
 KUBEFLOW = "kubeflow-token"
 DEPLOYMENTS = "deployments"  # the controllers that make pods of Deployments
@@ -52,7 +53,7 @@ class Cluster:
         (folder / "tokens.csv").write_text(
             f'{ADMINISTRATOR},administrator,1,"system:masters"\n'
             f'{OPERATOR},{account},2,"{groups}"\n{RENEWED},{account},2,"{groups}"\n'
-            f"{STRANGER},stranger,3\n{USER},user,4\n"
+            f"{STRANGER},stranger,3\n{USER},user,4\n{READER},reader,6\n"
             f'{KUBEFLOW},system:serviceaccount:kubeflow:training-operator,5,"system:masters"\n'
         )
         self.api = Api(self.port, folder / "ca.crt", ADMINISTRATOR)

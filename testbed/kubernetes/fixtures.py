@@ -11,10 +11,11 @@ import pytest
 
 from testbed.jobs import Jobs
 from testbed.kubernetes import node
+from testbed.kubernetes.api import Api, ApiError
 from testbed.kubernetes.cluster import USER, Cluster
 from testbed.kubernetes.egress import Egress
 from testbed.kubernetes.logs import PodLogs
-from testbed.kubernetes.operators import Space, install
+from testbed.kubernetes.operators import Space, install, wait_for
 from testbed.kubernetes.process_kubelet import ProcessKubelet
 from testbed.kubernetes.process_space import ProcessSpace
 
@@ -96,7 +97,17 @@ def make_user(space: Space, folder: pathlib.Path) -> Jobs:
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "muster-user"},
         "subjects": [{"kind": "User", "name": "user"}],
     })  # fmt: skip
+    person = Api(space.cluster.port, space.cluster.folder / "ca.crt", USER)
+    wait_for(lambda: may_get(person, space.jobs), "the server does not know the right")
     jobs = Jobs(os.environ["MUSTER_BINARY"], folder)
     config = space.cluster.kubeconfig(USER, f"user-{space.name}", namespace=space.name)
     jobs.environment["KUBECONFIG"] = str(config)
     return jobs
+
+
+def may_get(api: Api, path: str) -> bool:
+    try:
+        api.get(path)
+        return True
+    except ApiError:
+        return False

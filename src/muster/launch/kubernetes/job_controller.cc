@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "muster/launch/kubernetes/lost_state.h"
-#include "muster/launch/kubernetes/native_pod.h"
 
 namespace muster::launch::kubernetes {
 namespace {
@@ -182,9 +181,11 @@ absl::Status JobController::Act(Pass& pass, const JobPlan& plan) {
   MUSTER_ASSIGN_OR_RETURN(const bool may_make, SyncGroup(pass, plan));
   if (may_make) {
     MUSTER_RETURN_IF_ERROR(MakeServices(pass, plan));
-    MUSTER_RETURN_IF_ERROR(MakeSecretOnce(pass, plan));
-    MUSTER_RETURN_IF_ERROR(AdmitPods(pass, plan));
-    MUSTER_RETURN_IF_ERROR(MakePods(pass, plan));
+    MUSTER_ASSIGN_OR_RETURN(const bool has_secret, SyncSecret(pass, plan));
+    if (has_secret) {
+      MUSTER_RETURN_IF_ERROR(AdmitPods(pass, plan));
+      MUSTER_RETURN_IF_ERROR(MakePods(pass, plan));
+    }
   }
   MUSTER_RETURN_IF_ERROR(DeleteServices(pass, plan));
   if (!plan.delete_job) return absl::OkStatus();
@@ -220,19 +221,6 @@ absl::Status JobController::MakeServices(Pass& pass, const JobPlan& plan) {
     return outcome;
   });
   events_.TellNames(pass.object(), "SuccessfulCreateService", "Created service: ", std::move(made));
-  return status;
-}
-
-// Its name is this job's alone, so one that exists is the right one and need not be read.
-absl::Status JobController::MakeSecretOnce(Pass& pass, const JobPlan& plan) {
-  if (plan.pods.empty() || !NeedsSecret(*pass.job)) return absl::OkStatus();
-  MUSTER_RETURN_IF_ERROR(CheckLead());
-  auto secret = MakeSecret(*pass.job, env_.pods);
-  if (secret.ok()) secret = env_.client.Create(GetTarget(kSecrets, pass.name_space()), *secret);
-  if (secret.ok() || absl::IsAlreadyExists(secret.status())) return absl::OkStatus();
-  const absl::Status status = Annotate(secret.status(), "the Secret of its native tasks");
-  SetProblem(pass.key, job::TaskName(plan.pods.front().task), status);
-  events_.TellLasting(pass.object(), "FailedCreateSecret", ToStd(status.message()));
   return status;
 }
 

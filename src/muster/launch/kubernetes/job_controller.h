@@ -102,7 +102,8 @@ class JobController {
   // job_groups.cc. Whether pods and services may be made.
   absl::StatusOr<bool> SyncGroup(const Pass& pass, const JobPlan& plan);
   absl::Status MakeServices(Pass& pass, const JobPlan& plan);
-  absl::Status MakeSecretOnce(Pass& pass, const JobPlan& plan);
+  // job_secret.cc. Whether pods may be admitted and made.
+  absl::StatusOr<bool> SyncSecret(Pass& pass, const JobPlan& plan);
   absl::Status AdmitPods(Pass& pass, const JobPlan& plan);
   absl::Status MakePods(Pass& pass, const JobPlan& plan);
   absl::Status DeleteAll(Pass& pass, const KubeKind& kind, const std::vector<NamedObject>& objects);

@@ -20,6 +20,7 @@ from testbed.kubernetes.process_space import ProcessSpace
 from testbed.muster import Muster
 from testbed.trainings import KerasTrainings, Trainings
 
+ON = ("--on", "kubernetes")
 EVALUATOR = ("--evaluator", "--eval", f"{MOUNT}/train.csv", "--eval-throttle-secs", 0)
 
 
@@ -57,6 +58,35 @@ def test_replicas_whose_pods_die_change_no_byte(native: NativeJobs) -> None:
             assert line.startswith("-----") or line not in everything
     space.api.delete(f"{space.jobs}/j")
     wait_for(lambda: not space.api.items(f"{space.core}/secrets"), space.log)
+
+
+def test_a_secret_that_is_deleted_is_made_anew_for_all_tasks(
+    native: NativeJobs, process_user: Jobs
+) -> None:
+    space, trainings = native.space, native.trainings
+    flags = ("--epochs", 100, "--save-steps", 100)
+    native.submit("j", {"Chief": 1, "Worker": 2}, *flags, runPolicy={"backoffLimit": 4})
+    native.wait_step("j", 1)
+    secrets = f"{space.core}/secrets"
+    [secret] = space.api.items(secrets)
+    name, key = secret["metadata"]["name"], secret["data"]["data_key"]
+    space.api.delete(f"{secrets}/{name}")
+    space.kubelet.kill("j-worker-0")
+    said = (f"the Secret {name} was deleted while the job ran: all its tasks start again with a new"
+            " one")  # fmt: skip
+    wait_for(lambda: f"note: {said}" in process_user.ok("status", "j", *ON), native.said)
+    native.wait_success("j")
+    assert ("SecretLost", said) in space.events("j")
+    [new] = space.api.items(secrets)
+    assert new["metadata"]["name"] == name and new["data"]["data_key"] != key
+    trainings.ok("unbroken", "--workers", 3, *flags)
+    assert trainings.weights("j") == trainings.weights("unbroken")
+    tasks = native.tasks("j")
+    assert {task: tasks[task]["restarts"] for task in tasks} == {
+        "chief-0": 0, "worker-0": 1, "worker-1": 0}  # fmt: skip
+    assert {task: tasks[task]["disruptions"] for task in tasks} == {
+        "chief-0": 1, "worker-0": 0, "worker-1": 1}  # fmt: skip
+    assert "note:" not in process_user.ok("status", "j", *ON)
 
 
 def tensors(trainings: Trainings, model: str) -> dict[str, np.ndarray]:

@@ -93,15 +93,28 @@ std::optional<TrainingJob> KeepTaskNumbers(const TrainingJob& job, const job::Jo
   return kept;
 }
 
+bool UsesSecret(const TrainingJob& job, job::TaskType type) {
+  return job.spec.total() > 1 && IsNative(job, type) &&
+         !HasOwnKey(job.spec.replicas.at(type).pod_template);
+}
+
 bool NeedsSecret(const TrainingJob& job) {
-  if (job.spec.total() <= 1) return false;
-  return std::any_of(job.spec.replicas.begin(), job.spec.replicas.end(), [&](const auto& each) {
-    return IsNative(job, each.first) && !HasOwnKey(each.second.pod_template);
-  });
+  return std::any_of(job.spec.replicas.begin(), job.spec.replicas.end(),
+                     [&](const auto& each) { return UsesSecret(job, each.first); });
 }
 
 std::string GetSecretName(const TrainingJob& job) {
   return StrCat(job.spec.name, "-muster-", job.uid.substr(0, kUidLetters));
+}
+
+Json MakeEmptySecret(const TrainingJob& job) {
+  Json secret = {{"apiVersion", "v1"}, {"kind", "Secret"}, {"type", "Opaque"}, {"immutable", true}};
+  secret["metadata"] = {
+      {"name", GetSecretName(job)},
+      {"labels",
+       {{std::string(kOperatorLabel), kOperatorName}, {std::string(kJobLabel), job.spec.name}}},
+      {"ownerReferences", MakeOwner(job)}};
+  return secret;
 }
 
 absl::StatusOr<Json> MakeSecret(const TrainingJob& job, const PodPlanOptions& options) {
@@ -119,12 +132,7 @@ absl::StatusOr<Json> MakeSecret(const TrainingJob& job, const PodPlanOptions& op
       const net::Credentials client,
       net::MakeCertificate(authority,
                            {.name = name, .use = net::CertificateUse::kClient, .days = kDays}));
-  Json secret = {{"apiVersion", "v1"}, {"kind", "Secret"}, {"type", "Opaque"}, {"immutable", true}};
-  secret["metadata"] = {
-      {"name", GetSecretName(job)},
-      {"labels",
-       {{std::string(kOperatorLabel), kOperatorName}, {std::string(kJobLabel), job.spec.name}}},
-      {"ownerReferences", MakeOwner(job)}};
+  Json secret = MakeEmptySecret(job);
   secret["data"] = {
       {"data_key", Encode(key.Reveal())},         {"ca.pem", Encode(authority.certificate)},
       {"server.pem", Encode(server.certificate)}, {"server-key.pem", Encode(server.key)},

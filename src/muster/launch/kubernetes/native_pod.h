@@ -25,14 +25,18 @@ std::optional<int> GetMostWorkers(const TrainingJob& job);
 std::optional<TrainingJob> KeepTaskNumbers(const TrainingJob& job, const job::JobStatus& status,
                                            std::optional<int> most, std::string* note);
 
-// Whether the job needs a Secret: native tasks that have others to talk to, and no key of their own
-// (MUSTER_KEY_FILE in the template).
+// Whether the type's pods mount the job's Secret: those of native tasks that have others to talk
+// to, and no key of their own (MUSTER_KEY_FILE in the template).
+bool UsesSecret(const TrainingJob& job, job::TaskType type);
+// Whether pods of any type do.
 bool NeedsSecret(const TrainingJob& job);
 
 // "JOB-muster-UID": the uid's first part tells it from that of an earlier job of the same name, so
 // that nobody has to read it.
 std::string GetSecretName(const TrainingJob& job);
 
+// The Secret without its data, which takes no time to make: to ask whether there is one.
+Json MakeEmptySecret(const TrainingJob& job);
 // A new Secret, owned by the job and immutable: data_key, ca.pem, and certificate and key as server
 // and as client for all tasks that the job may have. The authority's key is not kept.
 absl::StatusOr<Json> MakeSecret(const TrainingJob& job, const PodPlanOptions& options);

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from testbed.kubernetes.api import ApiError, Object
-from testbed.kubernetes.cluster import STRANGER, USER, Cluster
+from testbed.kubernetes.cluster import READER, STRANGER, Cluster
 from testbed.kubernetes.operators import DEADLINE, Space, run_operator, tfjob, wait_for
 from testbed.muster import Muster
 
@@ -246,7 +246,7 @@ def test_a_misspelt_field_of_a_pod_template_is_an_event(space: Space) -> None:
 
 
 def test_an_operator_that_may_change_nothing_is_not_healthy(space: Space) -> None:
-    config = space.cluster.kubeconfig(USER, f"reader-{space.name}", namespace=space.name)
+    config = space.cluster.kubeconfig(READER, f"reader-{space.name}", namespace=space.name)
     group = "rbac.authorization.k8s.io"
     rules = [
         {"apiGroups": ["kubeflow.org", ""], "resources": ["tfjobs", "pods", "services"],
@@ -256,7 +256,7 @@ def test_an_operator_that_may_change_nothing_is_not_healthy(space: Space) -> Non
          "verbs": ["get"]},
     ]  # fmt: skip
     name = f"reader-{space.name}"
-    subject = {"kind": "User", "name": "user", "apiGroup": group}
+    subject = {"kind": "User", "name": "reader", "apiGroup": group}
     for kind, body in {
         "ClusterRole": {"rules": rules},
         "ClusterRoleBinding": {"subjects": [subject],

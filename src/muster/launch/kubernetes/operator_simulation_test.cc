@@ -1,5 +1,6 @@
 // The operator's core through the seeded histories of simulated_cluster.h; bugs planted around it
 // show that each invariant can fail.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,12 @@ PlantedBug Bug(const char* name, const char* invariant, const Tampering& tamperi
           [tampering](uint64_t seed) { return ClusterSimulation(seed, tampering).Run(); }};
 }
 
-void RunsWithoutAdmission(const std::string& plural, Json* object) {
-  if (plural == kPods.plural) (*object)["spec"].erase("schedulingGates");
+void RunsWithoutAdmission(std::string* target, Json* object) {
+  if (target->ends_with("/pods")) (*object)["spec"].erase("schedulingGates");
+}
+
+void MakesALostSecretAtOnce(std::string* target, Json* /*object*/) {
+  target->resize(std::min(target->find("?dryRun"), target->size()));
 }
 
 void DoesNotCleanUp(SimulatedApiServer& /*server*/, const std::string& /*target*/,
@@ -68,6 +73,7 @@ TEST(OperatorSimulationTest, EachPlantedBugIsCaught) {
   ExpectBugsAreCaught(
       {
           Bug("runs pods without admission", "one pod", {.create = RunsWithoutAdmission}),
+          Bug("makes a lost Secret at once", "one key", {.create = MakesALostSecretAtOnce}),
           Bug("deletes nothing", "nothing left", {.remove = DoesNotCleanUp}),
           Bug("writes over a newer status", "counted", {.replace = WritesOverANewerStatus}),
           Bug("deletes by name alone", "counted", {.remove = DeletesByNameAlone}),
@@ -80,7 +86,7 @@ TEST(OperatorSimulationTest, EachPlantedBugIsCaught) {
               {.list_version = [](int64_t* version) { *version += 1000; }}),
           Bug("sleeps indefinitely", "ends", {.wake_after = [](double* wake) { *wake = 1e12; }}),
       },
-      2000, {"one pod", "counted", "truth", "final", "ends", "kept", "nothing left"});
+      2000, {"one pod", "one key", "counted", "truth", "final", "ends", "kept", "nothing left"});
 }
 
 }  // namespace

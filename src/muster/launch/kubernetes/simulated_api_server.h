@@ -45,10 +45,14 @@ class SimulatedApiServer {
     return *found;
   }
 
+  // "?dryRun=All" after the target: the answer, and nothing else.
   absl::StatusOr<Json> Create(const std::string& target, Json object) {
-    const std::string plural = target.substr(target.rfind('/') + 1);
+    const size_t query = std::min(target.find('?'), target.size());
+    const size_t begin = target.rfind('/', query) + 1;
+    const std::string plural = target.substr(begin, query - begin);
     const std::string name = GetName(object);
     if (Find(plural, name) != nullptr) return absl::AlreadyExistsError(name);
+    if (target.ends_with("?dryRun=All")) return object;
     object["metadata"]["namespace"] = "team";
     object["metadata"]["uid"] = StrCat(name, "-", version_ + 1);
     if (plural == kPods.plural) object["status"]["phase"] = "Pending";

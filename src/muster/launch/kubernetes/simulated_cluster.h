@@ -1,9 +1,11 @@
 // A TFJob on a cluster in which everything misbehaves: seeded histories of two operators that both
 // lead, are killed and stopped at any call, lose calls and answers, have watches that are late,
-// repeat themselves or begin anew; kubelets that end pods; people who delete pods, suspend the job
-// and scale it. The controller and the cache under test are those of `muster operator`.
+// repeat themselves or begin anew; kubelets that end pods; people who delete pods and the Secret of
+// native tasks, suspend the job and scale it. The controller and the cache under test are those of
+// `muster operator`.
 //
 //   one pod       one pod of an incarnation runs, and none after a later incarnation has run
+//   one key       native pods that run at a time have the same Secret
 //   counted       a restart is counted once: not more of them than failures, not more disruptions
 //                 than the platform and people have caused
 //   truth         Succeeded only when the leader's pod has exited with 0
@@ -35,7 +37,7 @@ namespace muster::launch::kubernetes {
 class ClusterSimulation : SimulatedHistory {
  public:
   ClusterSimulation(uint64_t seed, Tampering tampering)
-      : SimulatedHistory(seed), tampering_(std::move(tampering)) {
+      : SimulatedHistory(seed), tampering_(std::move(tampering)), is_native_(seed % 16 == 0) {
     server_.Store("tfjobs", MakeJob());
     StartOperator();
     if (Chance(0.7)) StartOperator();
@@ -71,7 +73,8 @@ class ClusterSimulation : SimulatedHistory {
   }
 
   Json MakeJob() {
-    const Json container = {{"name", "tensorflow"}, {"image", "i"}};
+    Json container = {{"name", "tensorflow"}, {"image", "i"}};
+    if (is_native_) container["command"] = {"muster", "worker"};
     const auto replica = [&](int count) {
       const char* const policies[] = {"ExitCode", "ExitCode", "OnFailure", "Never"};
       Json json = {{"replicas", count}, {"restartPolicy", policies[time_.Below(4)]}};
@@ -136,6 +139,7 @@ class ClusterSimulation : SimulatedHistory {
     const auto pod = FindPod(name, uid);
     if (pod == nullptr) return;
     const auto record = ReadPod(*pod);
+    if (is_native_ && !MountSecret(*pod)) return;
     auto& [last, its_uid] = runs_[name];
     if (record->incarnation < last) Violated(StrCat("one pod: ", name, " runs an old incarnation"));
     if (record->incarnation == last) {
@@ -146,9 +150,37 @@ class ClusterSimulation : SimulatedHistory {
     began_[uid] = now();
     Json running = *pod;
     running["status"]["phase"] = "Running";
+    running["status"].erase("containerStatuses");  // that it waits
     const bool serves = record->task.type == job::TaskType::kPs;
     if (!serves && !hangs_) time_.After(Uniform(0.5, 60), [this, name, uid] { EndPod(name, uid); });
     server_.Store("pods", std::move(running));
+  }
+
+  // False: the Secret is not there; the pod waits for it, and says so.
+  bool MountSecret(const Json& pod) {
+    const Json& volumes = Child(Child(pod, "spec"), "volumes");
+    if (!volumes.is_array()) return true;
+    const std::string secret = GetText(Child(volumes[0], "secret"), "secretName");
+    const auto found = server_.Find("secrets", secret);
+    const std::string name = GetName(pod), uid = GetUid(pod);
+    if (found == nullptr) {
+      time_.After(1, [this, name, uid] { StartPod(name, uid); });
+      Json waits = pod;
+      const Json waiting = {{"reason", "FailedMount"},
+                            {"message", StrCat("secret \"", secret, "\" not found")}};
+      waits["status"]["containerStatuses"] =
+          Json::array({{{"name", "tensorflow"}, {"state", {{"waiting", waiting}}}}});
+      if (waits != pod) server_.Store("pods", std::move(waits));
+      return false;
+    }
+    keys_[uid] = GetUid(*found);
+    for (const auto& [other, running] : server_.objects("pods")) {
+      const auto key = keys_.find(GetUid(*running));
+      const bool runs = GetText(Child(*running, "status"), "phase") == "Running";
+      if (!runs || key == keys_.end() || key->second == keys_[uid]) continue;
+      Violated(StrCat("one key: ", name, " and ", other, " have different Secrets"));
+    }
+    return true;
   }
 
   void EndPod(const std::string& name, const std::string& uid) {
@@ -207,6 +239,8 @@ class ClusterSimulation : SimulatedHistory {
         Scale(0);
         time_.After(Uniform(0.1, 60), [this] { Scale(time_.Int(1, 3)); });
       }
+    } else if (is_native_ && Chance(0.5)) {
+      DeleteSecret();
     } else if (!pods.empty()) {
       const auto pod = std::next(pods.begin(), static_cast<int64_t>(time_.Below(pods.size())));
       const std::string name = pod->first, uid = GetUid(*pod->second);
@@ -215,6 +249,22 @@ class ClusterSimulation : SimulatedHistory {
       (void)server_.Delete(StrCat("/pods/", name), uid);
     }
     time_.After(Uniform(5, 90), [this] { PlayPerson(); });
+  }
+
+  // Not while an operator may have decided to make it and has not done so: that the Secret was
+  // there and was deleted meanwhile could only be read, which an operator may not.
+  void DeleteSecret() {
+    const auto& secrets = server_.objects("secrets");
+    const bool is_quiet =
+        late_calls_ == 0 && std::none_of(operators_.begin(), operators_.end(),
+                                         [](auto& each) { return each->is_busy(); });
+    if (secrets.empty() || !is_quiet) return;
+    for (const char* const name :
+         {"j-chief-0", "j-ps-0", "j-worker-0", "j-worker-1", "j-worker-2"}) {
+      ++disruptions_[name];
+      removed_.insert(name);
+    }
+    server_.Remove("secrets", std::string(secrets.begin()->first));
   }
 
   void Scale(int workers) {
@@ -279,6 +329,8 @@ class ClusterSimulation : SimulatedHistory {
   }
 
   const Tampering tampering_;
+  const bool is_native_;  // keys take their time, so few histories have them
+  int late_calls_ = 0;
   SimulatedApiServer server_{
       [this](const std::string& plural, const SimulatedApiServer::Change& change) {
         Changed(plural, change);
@@ -287,7 +339,8 @@ class ClusterSimulation : SimulatedHistory {
                                  .server = server_,
                                  .tampering = tampering_,
                                  .is_faulty = [this] { return IsFaulty(); },
-                                 .pass = [this](double seconds) { PassTime(seconds); }};
+                                 .pass = [this](double seconds) { PassTime(seconds); },
+                                 .late_calls = late_calls_};
   std::vector<std::unique_ptr<SimulatedOperator>> operators_ = {};  // also those that are dead
   std::string clean_ = {};
   bool has_chief_ = false, hangs_ = false, leader_succeeded_ = false, is_changed_ = false;
@@ -300,6 +353,7 @@ class ClusterSimulation : SimulatedHistory {
   std::set<std::string> scheduled_ = {};                              // uids
   std::map<std::string, std::pair<int64_t, std::string>> runs_ = {};  // the last one, by name
   std::map<std::string, int> failures_ = {}, disruptions_ = {};
+  std::map<std::string, std::string> keys_ = {};  // Secrets' uids that pods have, by their uids
 };
 
 }  // namespace muster::launch::kubernetes

@@ -19,7 +19,7 @@ constexpr char kSimulatedKey[] = "team/j";
 
 // Faults planted around the controller, to see that the invariants catch them.
 struct Tampering {
-  std::function<void(const std::string& plural, Json*)> create = {};  // before it is sent
+  std::function<void(std::string* target, Json*)> create = {};  // before it is sent
   std::function<void(SimulatedApiServer&, Json*)> replace = {};
   std::function<void(SimulatedApiServer&, const std::string& target, std::string* uid)> remove = {};
   std::function<void(absl::StatusOr<Json>*)> get = {};  // before it is read
@@ -35,6 +35,7 @@ struct SimulatedWorld {
   const Tampering& tampering;
   std::function<bool()> is_faulty = {};           // whether anything may go wrong now
   std::function<void(double seconds)> pass = {};  // lets the time pass, and all others act
+  int& late_calls;                                // that will be done when nobody waits for them
 };
 
 class SimulatedOperator : KubeCalls, Clock {
@@ -55,6 +56,8 @@ class SimulatedOperator : KubeCalls, Clock {
   int passes() const { return passes_; }
   // Its calls have no effect any more.
   void Kill() { alive_->alive = false; }
+  // Whether it is in the middle of a pass.
+  bool is_busy() const { return busy_; }
   // Whether it has been killed and its last pass has ended.
   bool is_gone() const { return !alive_->alive && !busy_; }
 
@@ -164,7 +167,11 @@ class SimulatedOperator : KubeCalls, Clock {
     SimulatedTime& time = world_.time;
     if (world_.is_faulty() && time.Chance(0.02)) return absl::UnavailableError("lost");
     if (world_.is_faulty() && time.Chance(0.02)) {
-      time.After(time.Uniform(0, 30), [call] { (void)call(); });
+      ++world_.late_calls;
+      time.After(time.Uniform(0, 30), [call, &late_calls = world_.late_calls] {
+        --late_calls;
+        (void)call();
+      });
       return absl::UnavailableError("a timeout");
     }
     Result result = call();
@@ -193,11 +200,11 @@ class SimulatedOperator : KubeCalls, Clock {
   absl::StatusOr<Json> Create(const std::string& target, const Json& object,
                               std::vector<std::string>* /*warnings*/) override {
     if (target.ends_with(kEvents.plural)) return object;
-    return Call<absl::StatusOr<Json>>([&world = world_, target, object = Json(object)]() mutable {
-      if (world.tampering.create)
-        world.tampering.create(target.substr(target.rfind('/') + 1), &object);
-      return world.server.Create(target, object);
-    });
+    return Call<absl::StatusOr<Json>>(
+        [&world = world_, target = std::string(target), object = Json(object)]() mutable {
+          if (world.tampering.create) world.tampering.create(&target, &object);
+          return world.server.Create(target, object);
+        });
   }
   absl::StatusOr<Json> Replace(const std::string& target, const Json& object) override {
     return Call<absl::StatusOr<Json>>([&world = world_, target, object = Json(object)]() mutable {
