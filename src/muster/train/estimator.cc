@@ -177,7 +177,8 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
       return TrainResult{.first_step = session.step,
                          .step = session.step,
                          .checkpoint = session.checkpoint.prefix,
-                         .nothing_left = true};
+                         .nothing_left = true,
+                         .records = AllRecords(session)};
     }
   }
   HookList hooks = TrainHooks(limited, config_, mode->custom);
@@ -206,11 +207,12 @@ absl::StatusOr<std::unique_ptr<ModelLease>> Estimator::AcquireLease(
       clock_, options);
 }
 
-// Fills the session from the newest checkpoint or, if there is none, from the exported model's
-// initial values and the warm start.
+// Fills the session from the newest checkpoint or, if there is none, from that of another folder,
+// or from the exported model's initial values and the warm start.
 absl::Status Estimator::Restore(Session& session) const {
   MUSTER_RETURN_IF_ERROR(RestoreSession(session));
   if (!session.checkpoint.prefix.empty()) return absl::OkStatus();
+  if (!origin_.empty()) return ContinueFrom(origin_, session);
   if (const auto& exported = session.model.spec.exported) {
     // An exported Keras model comes with its initial values.
     const std::string index = exported->weights() + ".index";

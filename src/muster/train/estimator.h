@@ -63,6 +63,12 @@ class Estimator {
   // MODEL_DIR is not made.
   void set_warm_start(WarmStart settings) { warm_start_ = std::move(settings); }
 
+  // If MODEL_DIR has no checkpoint yet, Train continues from this one, of another folder (a prefix,
+  // or the folder): with its weights, slots, step, record counts and position in the data. Settings
+  // of this model that change no shape, such as learning rates, may differ from those of its model.
+  // It comes before a warm start.
+  void set_origin(std::string checkpoint) { origin_ = std::move(checkpoint); }
+
   // Evaluate, Predict and Export use the weights of this checkpoint ("DIR/model.ckpt-N", or the
   // folder of an export of this model); "": of MODEL_DIR's newest checkpoint.
   void set_checkpoint(std::string prefix) { checkpoint_ = std::move(prefix); }
@@ -167,6 +173,7 @@ class Estimator {
   std::string restore_note_;
   std::string restored_checkpoint_;
   std::optional<WarmStart> warm_start_;
+  std::string origin_;  // "": none
 };
 
 }  // namespace muster::train

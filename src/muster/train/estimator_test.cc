@@ -52,6 +52,40 @@ TEST_F(EstimatorTest, ResumesToTheSameBytesFromAnyStep) {
   }
 }
 
+TEST_F(EstimatorTest, ContinuesFromAnotherFolderToTheSameBytes) {
+  ASSERT_TRUE(Train("whole", Training()).ok());
+  TrainSpec first = Training();
+  first.max_steps = 25;
+  ASSERT_TRUE(Train("first", first).ok());
+  Progress progress(ProgressStyle::kNone, 2, clock_);
+  const auto go_on = [&](const std::string& folder, std::string_view spec, const char* origin) {
+    const auto estimator = NewEstimator(spec, folder);
+    estimator->set_origin(origin);
+    return estimator->Train(Training(), progress, never_);
+  };
+  for (const char* const origin : {"first", "first/model.ckpt-25"}) {
+    const std::string folder = StrCat("from ", io::Basename(origin));
+    const auto result = go_on(folder, kTestSpec, origin);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->first_step, 25);
+    EXPECT_EQ(Weights(folder), Weights("whole"));
+    EXPECT_TRUE(files_->Stat(folder + "/model.ckpt-25.index").ok()) << "its own first checkpoint";
+  }
+  // Another learning rate is another training of the same weights and slots.
+  std::string other(kTestSpec);
+  other.replace(other.find("learning_rate: 0.05"), 19, "learning_rate: 0.01");
+  const auto result = go_on("slower", other, "first");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->examples, 900u - 25 * 16 + 4);  // each epoch ends with a batch of 12
+  EXPECT_NE(Weights("slower"), Weights("whole"));
+  other.replace(other.find("dimension: 4"), 12, "dimension: 8");
+  const absl::Status refused = go_on("wider", other, "first").status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(ToStd(refused.message()),
+              testing::AllOf(HasSubstr("continuing from first"), HasSubstr("embedding_weights")));
+  EXPECT_TRUE(absl::IsNotFound(go_on("none", kTestSpec, "nowhere").status()));
+}
+
 TEST_F(EstimatorTest, SameThreadsSameBytes) {
   for (const int threads : {2, 3}) {
     ASSERT_TRUE(Train(StrCat("a", threads), Training(), kTestSpec, threads).ok());

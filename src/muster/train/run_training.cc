@@ -87,7 +87,7 @@ absl::StatusOr<TrainAndEvaluateResult> Train(const TrainingRequest& request, Est
 }
 
 // Finds the numbers that columns take from the training data: those of the model folder, those of
-// the model of a warm start, to which its weights belong, or those of a first pass. Their checksum
+// the model with whose weights the training begins, or those of a first pass. Their checksum
 // becomes a term of the agreement, since replicas that do not see the folder compute them
 // themselves.
 absl::Status FindNumbers(io::FileSystem& files, const Clock& clock, TrainingRequest* request) {
@@ -97,10 +97,15 @@ absl::Status FindNumbers(io::FileSystem& files, const Clock& clock, TrainingRequ
   std::string numbers = kUnknownTerm;
   if (type != "ps" && type != "evaluator") {
     MUSTER_RETURN_IF_ERROR(CopyMeasured(files, request->run.model_dir, &model));
+    std::vector<std::string> origins = {request->continue_from};
     if (!request->warm_start.empty()) {
       MUSTER_ASSIGN_OR_RETURN(const WarmStart start, ParseWarmStart(request->warm_start));
-      MUSTER_RETURN_IF_ERROR(CopyMeasured(files, start.from, &model));
-      MUSTER_RETURN_IF_ERROR(CopyMeasured(files, io::Dirname(start.from), &model));
+      origins.push_back(start.from);
+    }
+    for (const std::string& origin : origins) {
+      if (origin.empty()) continue;
+      MUSTER_RETURN_IF_ERROR(CopyMeasured(files, origin, &model));
+      MUSTER_RETURN_IF_ERROR(CopyMeasured(files, io::Dirname(origin), &model));
     }
     Progress progress(request->run.is_chief ? request->progress : ProgressStyle::kNone,
                       STDERR_FILENO, clock);
@@ -162,6 +167,7 @@ absl::StatusOr<TrainingOutcome> RunRole(TrainingRequest request, io::FileSystem&
     MUSTER_ASSIGN_OR_RETURN(start.vocabularies, ChangedVocabularies(files, start, request.model));
     estimator->set_warm_start(std::move(start));
   }
+  estimator->set_origin(request.continue_from);
   TrainingOutcome outcome = {.reports = reports && role.training == nullptr};
   MUSTER_ASSIGN_OR_RETURN(outcome.result,
                           Train(request, *estimator, role.training.get(), reports, clock, report));

@@ -30,6 +30,7 @@ struct TrainingRequest {
   std::vector<std::shared_ptr<Hook>> chief_hooks = {};
   std::optional<EvalSpec> eval = {};  // made by the chief, a lone process or the evaluator
   std::string warm_start = {};        // "PATH" or "PATH:PATTERN" (weights/warm_start.h); "": none
+  std::string continue_from = {};     // see Estimator::set_origin; "": none
   ClusterRoleOptions role = {};       // its `context.stop` must be set
   // The stopping rules of the chief, in words: a job with other rules counts as another job.
   std::string stopping_rules = {};

@@ -142,6 +142,7 @@ constexpr FlagUse kFlagUses[] = {
     {.flag = "--rendezvous-timeout",
      .why_not = "it says how long a task waits, not what it trains"},
     {.flag = "--warm-start", .why_not = "the weights that all begin with are the chief's"},
+    {.flag = "--continue-from", .why_not = "the weights that all begin with are the chief's"},
     {.flag = "--save-steps", .why_not = kChiefs},
     {.flag = "--save-secs", .why_not = kChiefs},
     {.flag = "--keep-checkpoints", .why_not = kChiefs},

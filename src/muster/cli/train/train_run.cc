@@ -102,6 +102,7 @@ absl::StatusOr<train::TrainingRequest> MakeTraining(const TrainFlags& flags,
                                     .run = flags.run,
                                     .train = std::move(spec),
                                     .warm_start = flags.warm_start,
+                                    .continue_from = flags.continue_from,
                                     .role = MakeRole(flags),
                                     .stopping_rules = absl::StrJoin(flags.eval.early_stops, ","),
                                     .progress = MakeStyle(flags.output)};

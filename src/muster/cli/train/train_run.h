@@ -28,6 +28,7 @@ struct TrainFlags {
   int64_t max_steps = 0;
   LoggingFlags logging;
   std::string warm_start;
+  std::string continue_from;
   int64_t seed = -1;
   std::optional<engine::Precision> precision;
   std::string class_weights;

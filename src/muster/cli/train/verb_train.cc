@@ -136,6 +136,11 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
           "Begin a new model with the weights of a checkpoint, model folder or SavedModel, "
           "of all variables or those that begin with a match of a regular expression")
       ->type_name("PATH[:PATTERN]");
+  verb->add_option("--continue-from", flags->continue_from,
+                   "Begin a new model folder with the whole state of another one: weights, "
+                   "optimizer slots, step and place in the data; values such as learning rates may "
+                   "differ")
+      ->type_name("CHECKPOINT");
   AddLoggingFlags(*verb, &flags->logging, &flags->run);
   AddEvaluationFlags(*verb, &flags->eval);
   AddHookCallFlags(*verb, &flags->calls);
@@ -148,7 +153,7 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
         {"--set", "--epochs", "--max-steps", "--steps", "--seed", "--threads", "--warm-start",
          "--class-weight"});
   Group(*verb, kMoreTraining,
-        {"--replicas-per-task", "--tensorflow", "--precision", "--stop-on-nan"});
+        {"--continue-from", "--replicas-per-task", "--tensorflow", "--precision", "--stop-on-nan"});
   Group(*verb, kEvaluation,
         {"--eval", "--eval-every-epoch", "--eval-throttle-secs", "--exporter", "--early-stop",
          "--evaluator"});

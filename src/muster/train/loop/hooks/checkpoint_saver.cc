@@ -194,6 +194,28 @@ class CheckpointSaver : public Hook {
   int64_t last_save_nanos_ = 0;
 };
 
+// Takes over what was restored beside the tensors.
+absl::Status FillSession(const checkpoint::Restored& restored, Session& session) {
+  MUSTER_RETURN_IF_ERROR(Annotate(session.variables.CheckDynamic(), restored.prefix));
+  if (!restored.note.empty()) session.progress.Warn(restored.note);
+  session.step = restored.step;
+  if (const auto found = restored.strings.find(checkpoint::kPositionName);
+      found != restored.strings.end()) {
+    MUSTER_ASSIGN_OR_RETURN(session.data.position, data::ParsePosition(found->second));
+  }
+  session.data.records.reset();
+  if (const auto found = restored.strings.find(checkpoint::kRecordsName);
+      found != restored.strings.end()) {
+    MUSTER_ASSIGN_OR_RETURN(session.data.records, ParseRecordCounts(found->second));
+  }
+  for (size_t rank = 0;; ++rank) {
+    const auto found = restored.strings.find(StrCat(checkpoint::kPositionName, "/", rank));
+    if (found == restored.strings.end()) break;
+    session.data.positions.push_back(found->second);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::unique_ptr<Hook> NewCheckpointSaver(
@@ -213,25 +235,19 @@ absl::Status RestoreSession(Session& session) {
         "start over (",
         absl::StrJoin(restored->broken, "; "), ")"));
   }
-  MUSTER_RETURN_IF_ERROR(Annotate(session.variables.CheckDynamic(), restored->prefix));
-  if (!restored->note.empty()) session.progress.Warn(restored->note);
-  session.step = session.checkpoint.step = restored->step;
+  MUSTER_RETURN_IF_ERROR(FillSession(*restored, session));
+  session.checkpoint.step = restored->step;
   session.checkpoint.prefix = restored->prefix;
-  if (const auto found = restored->strings.find(checkpoint::kPositionName);
-      found != restored->strings.end()) {
-    MUSTER_ASSIGN_OR_RETURN(session.data.position, data::ParsePosition(found->second));
-  }
-  session.data.records.reset();
-  if (const auto found = restored->strings.find(checkpoint::kRecordsName);
-      found != restored->strings.end()) {
-    MUSTER_ASSIGN_OR_RETURN(session.data.records, ParseRecordCounts(found->second));
-  }
-  for (size_t rank = 0;; ++rank) {
-    const auto found = restored->strings.find(StrCat(checkpoint::kPositionName, "/", rank));
-    if (found == restored->strings.end()) break;
-    session.data.positions.push_back(found->second);
-  }
   return absl::OkStatus();
+}
+
+absl::Status ContinueFrom(const std::string& origin, Session& session) {
+  const auto tensors = session.variables.Tensors(/*with_slots=*/true);
+  const bool is_prefix = session.files.Stat(StrCat(origin, ".index")).ok();
+  const auto restored = is_prefix ? checkpoint::RestorePrefix(session.files, origin, tensors)
+                                  : checkpoint::RestoreLatest(session.files, origin, tensors);
+  MUSTER_RETURN_IF_ERROR(Annotate(restored.status(), StrCat("continuing from ", origin)));
+  return FillSession(*restored, session);
 }
 
 }  // namespace muster::train

@@ -28,4 +28,9 @@ std::unique_ptr<Hook> NewCheckpointSaver(
 // nothing. Prints a warning if it skipped corrupt checkpoints.
 absl::Status RestoreSession(Session& session);
 
+// Fills the same from `origin`, a checkpoint's prefix or a folder with checkpoints, of which it
+// takes the newest; the step does not count as saved, so that the first save is that of this step.
+// NOT_FOUND if there is none; FAILED_PRECONDITION if its tensors have other names or shapes.
+absl::Status ContinueFrom(const std::string& origin, Session& session);
+
 }  // namespace muster::train
