@@ -26,7 +26,7 @@ def create_study(
     direction: str = "minimize",
     space: Optional[Mapping[str, Given]] = None,
     study_dir: Optional[str] = None,
-    sampler: Named = "tpe",
+    sampler: Optional[Named] = None,
     pruner: Named = "none",
     seed: int = 1,
 ) -> Study:
@@ -37,11 +37,15 @@ def create_study(
       may have a condition (`when`). None: what the first trial asks for.
     study_dir: a folder where the study stays, and continues when its process was killed. None: a
       folder that is removed with the study.
-    sampler: "tpe", "random" or "grid"; pruner: "none", "median", "asha" or "hyperband"; each also as
-      a map with settings (docs/tune.md).
+    sampler: "tpe" (the default), "random" or "grid"; pruner: "none", "median", "asha", "hyperband" or
+      "pbt", which draws its first points at random and stops no trial (Trial.parent); each also as a
+      map with settings (docs/tune.md).
     """
     if direction not in ("minimize", "maximize"):
         raise ValueError(f"direction: {direction!r} is neither 'minimize' nor 'maximize'")
+    if sampler is None:
+        kind = pruner if isinstance(pruner, str) else next(iter(pruner), "")
+        sampler = "random" if kind == "pbt" else "tpe"
     search = {
         "metric": {direction: "value"},
         "sampler": sampler,

@@ -35,6 +35,7 @@ class FrozenTrial:
     intermediate_values: Dict[int, Optional[float]] = field(default_factory=dict)
     duration: float = 0.0  # seconds
     error: str = ""
+    parent: Optional[int] = None  # with the pruner "pbt": the trial from which it continues
 
     @staticmethod
     def read(trial: Mapping[str, Any], space: Space) -> FrozenTrial:
@@ -46,6 +47,7 @@ class FrozenTrial:
             intermediate_values={resource: value for resource, value in trial["reports"]},
             duration=trial["seconds"],
             error=trial.get("error", ""),
+            parent=trial.get("parent"),
         )
 
 
@@ -78,6 +80,8 @@ class Trial(_Suggestions):
 
     def __init__(self, calls: StudyCalls, space: Space, given: Mapping[str, Any]) -> None:
         self.number: int = given["number"]
+        # With the pruner "pbt": the trial from whose end this one continues; None if it begins anew.
+        self.parent: Optional[int] = given.get("parent")
         self.params = _own_values(given["parameters"], space)
         self._calls = calls
         self._space = space
@@ -110,6 +114,7 @@ class FirstTrial(_Suggestions):
     space."""
 
     number = 0
+    parent: Optional[int] = None
 
     def __init__(self, seed: int) -> None:
         self.params: Dict[str, Any] = {}

@@ -50,6 +50,26 @@ def test_the_same_seed_gives_the_same_study() -> None:
     assert points[0] != points[2]
 
 
+def test_a_population_continues_from_its_best_members() -> None:
+    # The distance falls by the rate, but not below it: see population_test.cc.
+    distances: dict[int, float] = {}
+
+    def interval(trial) -> float:
+        rate = trial.suggest_float("rate", 0.001, 1, log=True)
+        before = 10.0 if trial.parent is None else distances[trial.parent]
+        distances[trial.number] = max(before - rate, rate)
+        return distances[trial.number]
+
+    space = {"rate": tune.FloatDistribution(0.001, 1, log=True)}
+    with tune.create_study(space=space, pruner="pbt") as study:
+        study.optimize(interval, n_trials=400)
+        assert study.best_value < 10 / 41 / 2
+        assert [trial.parent for trial in study.trials[:10]] == [None] * 10
+        assert all(0 <= trial.parent < trial.number for trial in study.trials[10:])
+    with pytest.raises(MusterError, match="must be random"):
+        tune.create_study(space=space, pruner={"pbt": {"population": 4}}, sampler="grid")
+
+
 def test_trials_are_asked_for_and_told() -> None:
     space = {"lr": tune.FloatDistribution(0.001, 1, log=True), "size": tune.IntDistribution(16, 64, step=16)}
     with tune.create_study(direction="maximize", space=space, sampler="random") as study:

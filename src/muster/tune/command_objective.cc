@@ -102,7 +102,9 @@ class Process {
                                .environment = process::CurrentEnvironment(),
                                .stdout_fd = write_end.get(),
                                .stderr_fd = own->log_.get()};
-    process::SetEnvironment("MUSTER_TRIAL", StrCat(trial.number), &spec.environment);
+    for (const auto& [name, value] : TrialEnvironment(trial)) {
+      process::SetEnvironment(name, value, &spec.environment);
+    }
     MUSTER_ASSIGN_OR_RETURN(own->child_, Child::Start(spec));
     return own;
   }
@@ -156,7 +158,8 @@ class CommandObjective : public Objective {
 
   absl::StatusOr<Outcome> Run(const Trial& trial, const AddReport& report) override {
     const std::string log = TrialLog(spec_.log_folder, trial.number);
-    MUSTER_ASSIGN_OR_RETURN(const auto process, Process::Start(spec_.words(trial), trial, log));
+    MUSTER_ASSIGN_OR_RETURN(std::vector<std::string> words, spec_.words(trial));
+    MUSTER_ASSIGN_OR_RETURN(const auto process, Process::Start(std::move(words), trial, log));
     OutputReader reader(spec_.metric, report);
     std::string bytes, why;
     bool is_told = false;
@@ -200,6 +203,15 @@ class CommandObjective : public Objective {
 
 std::string TrialLog(const std::string& folder, int64_t trial) {
   return io::JoinPath(folder, absl::StrFormat("%04d.log", trial));
+}
+
+std::vector<std::pair<std::string, std::string>> TrialEnvironment(const Trial& trial) {
+  std::vector<std::pair<std::string, std::string>> variables = {
+      {"MUSTER_TRIAL", StrCat(trial.number)}};
+  if (trial.origin.member < 0) return variables;
+  const int64_t parent = trial.origin.parent;
+  variables.emplace_back("MUSTER_PARENT", parent < 0 ? "" : StrCat(parent));
+  return variables;
 }
 
 std::unique_ptr<Objective> NewCommandObjective(CommandSpec spec) {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/tune/runner.h"
@@ -20,7 +21,7 @@ namespace muster::tune {
 
 struct CommandSpec {
   // The words of a trial's command.
-  std::function<std::vector<std::string>(const Trial& trial)> words;
+  std::function<absl::StatusOr<std::vector<std::string>>(const Trial& trial)> words;
   std::string metric;
   std::string log_folder;  // it exists
   const std::atomic<bool>* stop = nullptr;
@@ -37,6 +38,10 @@ absl::Status CheckPlaceholders(const std::vector<std::string>& words, const Spac
 
 // A trial's log file: FOLDER/0007.log.
 std::string TrialLog(const std::string& folder, int64_t trial);
+
+// What a trial's command finds in its environment: its number and, in a population, that of the
+// trial from whose end it continues; "" if it begins anew.
+std::vector<std::pair<std::string, std::string>> TrialEnvironment(const Trial& trial);
 
 std::unique_ptr<Objective> NewCommandObjective(CommandSpec spec);
 

@@ -21,6 +21,15 @@ struct Report {
   int64_t step = 0;      // of the model; 0: not known
 };
 
+// Where a trial of a population (population.h) begins.
+struct Origin {
+  int64_t member = -1;     // of the population; -1: of none
+  int64_t generation = 0;  // how many trials this member has ended before
+  int64_t parent = -1;     // the trial from whose end it continues; -1: none, it begins anew
+  int64_t step = 0;        // the model's, at the parent's end
+  uint64_t records = 0;    // read by the parent and those from which it descends
+};
+
 enum class TrialState { kRunning, kComplete, kStopped, kFailed };
 // "running", "complete", "stopped" (by the scheduler or the budget), "failed".
 const char* StateName(TrialState state);
@@ -28,6 +37,7 @@ const char* StateName(TrialState state);
 struct Trial {
   int64_t number = 0;
   Point point = {};
+  Origin origin = {};
   TrialState state = TrialState::kRunning;
   std::vector<Report> reports = {};  // in the order of their resources
   std::string stop = {};             // why it is told to stop; "": it continues

@@ -129,6 +129,7 @@ class Halving : public Scheduler {
 std::unique_ptr<Scheduler> NewScheduler(const SchedulerSpec& spec, const Goal& goal) {
   switch (spec.kind) {
     case SchedulerSpec::Kind::kNone:
+    case SchedulerSpec::Kind::kPbt:
       return std::make_unique<NoScheduler>();
     case SchedulerSpec::Kind::kMedian:
       return std::make_unique<Median>(spec, goal);

@@ -48,16 +48,29 @@ SamplerSpec ParseSampler(const YamlReader& reader) {
   return spec;
 }
 
+// The settings of population based training, which `settings` has unless it is only the name.
+void ParsePbt(const YamlReader& settings, SchedulerSpec* spec) {
+  if (!settings.IsMap()) return;
+  settings.CheckKeys({"population", "interval", "truncation", "resample"});
+  spec->population = static_cast<int>(settings.Int("population", spec->population, 2, 10'000));
+  spec->interval = settings.Int("interval", 0, 1, kMostResource / 1000);
+  spec->truncation = settings.Number("truncation", spec->truncation, 0, 0.5);
+  spec->resample = settings.Number("resample", spec->resample, 0, 1);
+}
+
 SchedulerSpec ParseScheduler(const YamlReader& reader) {
   using Kind = SchedulerSpec::Kind;
   SchedulerSpec spec;
   std::string name;
-  const YamlReader settings = ParseNamed(reader, {"none", "median", "asha", "hyperband"}, &name);
+  const YamlReader settings =
+      ParseNamed(reader, {"none", "median", "asha", "hyperband", "pbt"}, &name);
   spec.kind = name == "median"      ? Kind::kMedian
               : name == "asha"      ? Kind::kAsha
               : name == "hyperband" ? Kind::kHyperband
+              : name == "pbt"       ? Kind::kPbt
                                     : Kind::kNone;
   if (!reader.ok()) return spec;
+  if (spec.kind == Kind::kPbt) return ParsePbt(settings, &spec), spec;
   if (!settings.IsMap()) {
     if (spec.kind == Kind::kHyperband) {
       reader.Fail("needs what a whole trial uses: {hyperband: {max_resource: 27}}");
@@ -80,6 +93,26 @@ SchedulerSpec ParseScheduler(const YamlReader& reader) {
     spec.max_resource = settings.At("max_resource").AsInt(spec.min_resource, kMostResource / 1000);
   }
   return spec;
+}
+
+// What population based training asks of the rest of the file.
+void CheckPbt(const YamlReader& reader, bool is_of_command, StudySpec* study) {
+  if (!reader.ok() || study->scheduler.kind != SchedulerSpec::Kind::kPbt) return;
+  if (!is_of_command && study->scheduler.interval == 0) {
+    reader.At("scheduler")
+        .Fail(
+            "needs the records that a trial reads before it is compared: {pbt: {interval: 20000}}");
+  }
+  if (is_of_command && study->scheduler.interval > 0) {
+    reader.At("scheduler")
+        .Fail(
+            "has an interval, which is for trainings of a model file: a command ends its trial "
+            "itself");
+  }
+  if (!reader.Has("sampler")) study->sampler.kind = SamplerSpec::Kind::kRandom;
+  if (study->sampler.kind != SamplerSpec::Kind::kRandom) {
+    reader.At("sampler").Fail("must be random, or absent: pbt draws its first points at random");
+  }
 }
 
 Budget ParseBudget(const YamlReader& reader) {
@@ -124,6 +157,13 @@ Json SamplerJson(const SamplerSpec& spec) {
 Json SchedulerJson(const SchedulerSpec& spec) {
   static constexpr const char* kNames[] = {"none", "median", "asha", "hyperband"};
   if (spec.kind == SchedulerSpec::Kind::kNone) return "none";
+  if (spec.kind == SchedulerSpec::Kind::kPbt) {
+    return {{"pbt",
+             {{"population", spec.population},
+              {"interval", spec.interval},
+              {"truncation", spec.truncation},
+              {"resample", spec.resample}}}};
+  }
   return {{kNames[static_cast<size_t>(spec.kind)],
            {{"min_resource", spec.min_resource},
             {"max_resource", spec.max_resource},
@@ -160,6 +200,7 @@ absl::StatusOr<SearchFile> ParseSearchFile(std::string_view text, const std::str
   if (reader.ok()) study.goal = ParseGoal(reader.At("metric"));
   if (reader.Has("sampler")) study.sampler = ParseSampler(reader.At("sampler"));
   if (reader.Has("scheduler")) study.scheduler = ParseScheduler(reader.At("scheduler"));
+  CheckPbt(reader, is_of_command, &study);
   if (reader.Has("budget")) study.budget = ParseBudget(reader.At("budget"));
   if (reader.Has("seed")) study.seed = reader.At("seed").AsSeed();
   MUSTER_RETURN_IF_ERROR(reader.status());

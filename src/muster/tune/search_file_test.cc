@@ -62,6 +62,28 @@ TEST(SearchFileTest, WrongFilesAreRefused) {
   EXPECT_THAT(RefusalOf(metric, true), HasSubstr("space"));
 }
 
+TEST(SearchFileTest, PopulationBasedTrainingIsReadAndChecked) {
+  const std::string command = "space: {x: {uniform: [0, 1]}}\nmetric: {minimize: loss}\n";
+  const std::string model = "model: a.yaml\ntrain: b\neval: c\n" + command;
+  const std::string given = "scheduler: {pbt: {population: 4, interval: 500, truncation: 0.25}}\n";
+  const auto search = ParseSearchFile(model + given, "search.yaml", false);
+  ASSERT_TRUE(search.ok()) << search.status();
+  EXPECT_EQ(search->study.sampler.kind, SamplerSpec::Kind::kRandom);
+  const SchedulerSpec& spec = search->study.scheduler;
+  EXPECT_EQ(spec.kind, SchedulerSpec::Kind::kPbt);
+  EXPECT_EQ(spec.population, 4);
+  EXPECT_EQ(spec.interval, 500);
+  EXPECT_EQ(spec.truncation, 0.25);
+  EXPECT_EQ(spec.resample, 0.25);
+  EXPECT_EQ(SearchJson(*search, {})["scheduler"]["pbt"]["interval"], 500);
+  EXPECT_TRUE(ParseSearchFile(command + "scheduler: pbt\n", "b", true).ok());
+  EXPECT_THAT(RefusalOf(model + "scheduler: pbt\n"), HasSubstr("{pbt: {interval: 20000}}"));
+  EXPECT_THAT(RefusalOf(command + given, true), HasSubstr("a command ends its trial itself"));
+  EXPECT_THAT(RefusalOf(model + given + "sampler: grid\n"), HasSubstr("must be random"));
+  EXPECT_THAT(RefusalOf(model + "scheduler: {pbt: {population: 1, interval: 9}}\n"),
+              HasSubstr("population"));
+}
+
 TEST(PlaceholdersTest, AreFilledAndChecked) {
   const Space space = TestSpace("lr: {uniform: [0, 1]}\nunits: {choice: [[8, 4]]}\n");
   const std::vector<std::string> words = {"train", "--lr={lr}", "{units}", R"({"a": {{1}}})"};

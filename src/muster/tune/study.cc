@@ -48,6 +48,9 @@ absl::StatusOr<std::unique_ptr<Study>> Study::Create(StudySpec spec) {
   const StudySpec& own = study->spec_;
   MUSTER_ASSIGN_OR_RETURN(study->sampler_, NewSampler(own.sampler, own.space, own.goal, own.seed));
   study->scheduler_ = NewScheduler(own.scheduler, own.goal);
+  if (own.scheduler.kind == SchedulerSpec::Kind::kPbt) {
+    study->population_.emplace(own.scheduler, own.space, own.goal, own.seed);
+  }
   return study;
 }
 
@@ -64,18 +67,32 @@ std::optional<int64_t> Study::Ask(double elapsed, std::vector<Json>* events) {
   }
   if (end_.empty()) end_ = WhyEnd(elapsed);
   if (!end_.empty()) return std::nullopt;
+  if (population_) {
+    const std::optional<Successor> next = population_->Next(history_);
+    if (!next) return std::nullopt;
+    return BeginTrial(next->point, next->member, next->parent, events);
+  }
   const auto number = static_cast<int64_t>(history_.size());
   const std::optional<Point> point = sampler_->Next(history_, number);
   if (!point) {
     end_ = "all points of the grid were tried";
     return std::nullopt;
   }
-  return Begin(*point, events);
+  return BeginTrial(*point, -1, -1, events);
 }
 
 int64_t Study::Begin(const Point& point, std::vector<Json>* events) {
+  const bool is_member = population_ && members_ < spec_.scheduler.population;
+  return BeginTrial(point, is_member ? members_ : -1, -1, events);
+}
+
+int64_t Study::BeginTrial(const Point& point, int64_t member, int64_t parent,
+                          std::vector<Json>* events) {
   const auto number = static_cast<int64_t>(history_.size());
-  Emit({{"event", "trial"}, {"trial", number}, {"point", PointJson(spec_.space, point)}}, events);
+  Json event = {{"event", "trial"}, {"trial", number}, {"point", PointJson(spec_.space, point)}};
+  if (member >= 0) event["member"] = member;
+  if (parent >= 0) event["parent"] = parent;
+  Emit(std::move(event), events);
   return number;
 }
 
@@ -139,8 +156,30 @@ absl::Status Study::ApplyTrial(const Json& event) {
     return Damaged(event, "its number is not the next one");
   }
   if (!point.ok()) return Damaged(event, ToStd(point.status().message()));
-  history_.push_back({.number = number, .point = *std::move(point)});
+  Trial trial = {.number = number, .point = *std::move(point)};
+  MUSTER_RETURN_IF_ERROR(SetOrigin(event, &trial));
+  members_ = std::max(members_, trial.origin.member + 1);
+  history_.push_back(std::move(trial));
   ++counts_[static_cast<size_t>(TrialState::kRunning)];
+  return absl::OkStatus();
+}
+
+absl::Status Study::SetOrigin(const Json& event, Trial* trial) const {
+  formats::JsonFields fields(event, "a study's event");
+  Origin& origin = trial->origin;
+  origin.member = fields.Int("member", -1, 0, members_);
+  origin.parent = fields.Int("parent", -1, 0, trial->number - 1);
+  if (!fields.status().ok()) return Damaged(event, ToStd(fields.status().message()));
+  if (origin.member < 0) return absl::OkStatus();
+  for (auto before = history_.rbegin(); before != history_.rend(); ++before) {
+    if (before->origin.member != origin.member) continue;
+    origin.generation = before->origin.generation + 1;
+    break;
+  }
+  if (origin.parent < 0) return absl::OkStatus();
+  const Trial& parent = history_[static_cast<size_t>(origin.parent)];
+  origin.step = parent.step;
+  origin.records = parent.origin.records + parent.records;
   return absl::OkStatus();
 }
 

@@ -2,12 +2,14 @@
 // told how they ended. Each change is an event, as JSON; the same events in the same order give the
 // same study, so that a study continues from a journal of them (study_journal.h).
 //
-//   {"event": "trial", "trial": 7, "point": {"train.batch_size": 64}}
+//   {"event": "trial", "trial": 7, "point": {"train.batch_size": 64}, "member": 3, "parent": 2}
 //   {"event": "report", "trial": 7, "resource": 2, "value": 0.91, "records": 78144, "step": 154,
 //    "stop": "..."}
 //   {"event": "end", "trial": 7, "state": "complete", "resource": 3, "value": 0.92, "records":
 //   117216,
 //    "step": 231, "seconds": 3.2, "elapsed": 40.1}
+//
+// Only trials of a population have a member, and a parent if they continue from one.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +21,7 @@
 
 #include "muster/base/status.h"
 #include "muster/tune/history.h"
+#include "muster/tune/population.h"
 #include "muster/tune/sampler.h"
 #include "muster/tune/scheduler.h"
 
@@ -62,9 +65,11 @@ class Study {
   // Each of these adds its events, which the study has applied. `elapsed`: seconds of the study.
   //
   // The next trial to run: one that a killed process has left running, or a new one. nullopt: none
-  // will be given any more.
+  // will be given any more, or, while end() is "", none before a member of the population has ended
+  // its trial.
   std::optional<int64_t> Ask(double elapsed, std::vector<Json>* events);
-  // Begins a trial at a point that the caller has chosen, whatever the budget says.
+  // Begins a trial at a point that the caller has chosen, whatever the budget says. In a population
+  // that is not complete it is that of a new member, else it belongs to none.
   int64_t Begin(const Point& point, std::vector<Json>* events);
   // A value of a running trial. Returns why it must stop, or "". A resource that is not above the
   // trial's last one, which a trial that begins again reports again, changes nothing.
@@ -91,6 +96,8 @@ class Study {
   explicit Study(StudySpec spec) : spec_(std::move(spec)) {}
   bool AllFail() const;
   std::string WhyEnd(double elapsed) const;
+  int64_t BeginTrial(const Point& point, int64_t member, int64_t parent, std::vector<Json>* events);
+  absl::Status SetOrigin(const Json& event, Trial* trial) const;
   void Emit(Json event, std::vector<Json>* events);
   absl::Status ApplyTrial(const Json& event);
   absl::Status ApplyReport(const Json& event);
@@ -101,6 +108,8 @@ class Study {
   const StudySpec spec_;
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<Scheduler> scheduler_;
+  std::optional<Population> population_;
+  int64_t members_ = 0;  // of the population, that have begun
   History history_;
   std::deque<int64_t> waiting_;  // running trials whose process was killed
   int64_t counts_[4] = {};

@@ -168,6 +168,10 @@ Json StudyServer::DescribeTrial(const Trial& trial) const {
                {"value", trial.value ? NumberJson(*trial.value) : Json(nullptr)},
                {"reports", std::move(reports)},
                {"seconds", trial.seconds}};
+  if (trial.origin.member >= 0) {
+    json["member"] = trial.origin.member;
+    json["parent"] = trial.origin.parent < 0 ? Json(nullptr) : Json(trial.origin.parent);
+  }
   if (!trial.stop.empty()) json["stop"] = trial.stop;
   if (!trial.error.empty()) json["error"] = trial.error;
   return json;

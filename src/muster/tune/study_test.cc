@@ -20,7 +20,7 @@ std::string PrintHistory(const StudySpec& spec, const History& history) {
   for (const Trial& trial : history) {
     text += StrCat(trial.number, " ", PointJson(spec.space, trial.point).dump(), " ",
                    StateName(trial.state), " ", trial.value.value_or(-1), " after ",
-                   trial.reports.size(), "\n");
+                   trial.reports.size(), " from ", trial.origin.parent, "\n");
   }
   return text;
 }
@@ -105,11 +105,11 @@ class StudyHistory : SimulatedHistory {
 
 TEST(StudyTest, AStudyThatIsKilledHasTheSameTrials) {
   for (const auto sampler : {SamplerSpec::Kind::kRandom, SamplerSpec::Kind::kTpe}) {
-    for (const auto scheduler :
-         {SchedulerSpec::Kind::kNone, SchedulerSpec::Kind::kAsha, SchedulerSpec::Kind::kMedian}) {
+    for (const auto scheduler : {SchedulerSpec::Kind::kNone, SchedulerSpec::Kind::kAsha,
+                                 SchedulerSpec::Kind::kMedian, SchedulerSpec::Kind::kPbt}) {
       StudySpec spec = TestStudySpec();
       spec.sampler.kind = sampler;
-      spec.scheduler = {.kind = scheduler, .factor = 2};
+      spec.scheduler = {.kind = scheduler, .factor = 2, .population = 5};
       StudyHistory undisturbed(1, /*with_deaths=*/false, spec);
       ASSERT_EQ(undisturbed.Run(), "");
       int deaths = 0;

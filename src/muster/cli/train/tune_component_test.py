@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import random
 import shlex
 import signal
 import subprocess
@@ -15,21 +14,9 @@ import time
 import numpy as np
 import pytest
 
+from testbed.studies import checkpoint_bytes, read_trials, write_model
 from testbed.tensorboard import serve
 
-MODEL = """
-inputs: {x: float, city: string, y: int}
-label: y
-columns:
-  x: {numeric: x}
-  city: {vocabulary: city, words: [a, b, c]}
-  city_embedding: {embedding: city, dimension: 4}
-model:
-  type: wide_deep
-  linear: {columns: [city], optimizer: {ftrl: {learning_rate: 0.1}}}
-  dnn: {columns: [x, city_embedding], hidden_units: [8, 4], optimizer: {adagrad: {learning_rate: 0.05}}}
-train: {batch_size: 16, epochs: 4, seed: 3}
-"""
 SEARCH = """
 model: model.yaml
 train: rows.csv
@@ -48,37 +35,9 @@ budget: {trials: 10}
 @pytest.fixture
 def here(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "model.yaml").write_text(MODEL)
+    write_model(tmp_path)
     (tmp_path / "search.yaml").write_text(SEARCH)
-    draw = random.Random(1)
-    rows = []
-    for _ in range(600):
-        x, city = draw.gauss(0, 1), draw.choice("abc")
-        rows.append(f"{x:.4f},{city},{int(x + draw.gauss(0, 1) > 0)}\n")
-    (tmp_path / "rows.csv").write_text("x,city,y\n" + "".join(rows))
     return tmp_path
-
-
-def trials_of(folder: pathlib.Path) -> list[dict]:
-    """What the journal says of each trial, without times."""
-    trials: dict[int, dict] = {}
-    for line in (folder / "study.log").read_text().splitlines():
-        event = json.loads(line[9:])
-        for drawn in ("seconds", "elapsed"):
-            event.pop(drawn, None)
-        kind = event.pop("event")
-        if kind == "trial":
-            trials[event["trial"]] = {"point": event["point"], "reports": [], "ends": []}
-        elif kind in ("report", "end"):
-            trials[event["trial"]][f"{kind}s"].append(event)
-    assert list(trials) == list(range(len(trials)))
-    return list(trials.values())
-
-
-def checkpoint_bytes(folder: pathlib.Path, step: int) -> list[bytes]:
-    paths = sorted(folder.glob(f"model.ckpt-{step}.*"))
-    assert len(paths) == 2, paths
-    return [path.read_bytes() for path in paths]
 
 
 def test_the_printed_command_reproduces_the_best_trial(muster, here):
@@ -105,7 +64,7 @@ def test_threads_and_processes_do_the_same(muster, here):
     for folder, flags in (("one", ()), ("threads", ("--parallel", 3)),
                           ("processes", ("--parallel", 2, "--processes"))):  # fmt: skip
         muster.run("tune", "search.yaml", folder, *flags)
-        trials = trials_of(here / folder)
+        trials = read_trials(here / folder)
         found.append([(t["point"], np.float32(t["ends"][0]["value"])) for t in trials])
         for number, trial in enumerate(trials):
             step = trial["ends"][0]["step"]
@@ -113,33 +72,6 @@ def test_threads_and_processes_do_the_same(muster, here):
             own = checkpoint_bytes(here / folder / trial_folder, step)
             assert own == checkpoint_bytes(here / "one" / trial_folder, step)
     assert found[0] == found[1] == found[2]
-
-
-def test_a_study_that_is_killed_continues_with_the_same_trials(muster, here):
-    muster.run("tune", "search.yaml", "undisturbed")
-    expected = trials_of(here / "undisturbed")
-    whole = (here / "undisturbed/study.log").stat().st_size
-    journal = here / "killed/study.log"
-    draw = random.Random(3)
-    for kill in range(4):  # each when the journal has got so long
-        length = whole * draw.uniform(0.2 * kill, 0.2 * (kill + 1))
-        process = subprocess.Popen(
-            [muster.binary, "tune", "search.yaml", "killed", "--quiet"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        while not journal.exists() or journal.stat().st_size < length:
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.001)
-        process.kill()
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
-    muster.run("tune", "search.yaml", "killed")
-    assert trials_of(here / "killed") == expected
-    for number, trial in enumerate(expected):
-        step = trial["ends"][0]["step"]
-        assert checkpoint_bytes(here / f"killed/trials/{number:04d}", step) == checkpoint_bytes(
-            here / f"undisturbed/trials/{number:04d}", step
-        )
 
 
 OBJECTIVE = """
@@ -177,7 +109,7 @@ def test_failures_and_signals(muster, here):
     errors = muster.fail("tune", "command.yaml", "failing", "--quiet", "--",
                          "sh", "-c", "echo no {x} >&2; exit 3")  # fmt: skip
     assert errors.startswith("muster: the first 5 trials failed, trial 0 with: exit code 3: no ")
-    assert len(trials_of(here / "failing")) == 5
+    assert len(read_trials(here / "failing")) == 5
     words = ["tune", "command.yaml", "slow", "--", "sleep", "10{x}"]
     process = subprocess.Popen([muster.binary, *words], stderr=subprocess.PIPE, text=True)
     journal = here / "slow/study.log"
@@ -189,7 +121,7 @@ def test_failures_and_signals(muster, here):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1 and "the same command continues" in errors
-    assert trials_of(here / "slow")[0]["ends"] == []
+    assert read_trials(here / "slow")[0]["ends"] == []
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 #include "muster/base/number_text.h"
 #include "muster/base/terminal.h"
@@ -36,6 +37,11 @@ Json TrialJson(const tune::StudySpec& spec, const Trial& trial) {
                {"records", trial.records},
                {"seconds", trial.seconds},
                {"parameters", tune::PointJson(spec.space, trial.point)}};
+  if (trial.origin.member >= 0) {
+    json["member"] = trial.origin.member;
+    json["generation"] = trial.origin.generation;
+    json["parent"] = trial.origin.parent < 0 ? Json(nullptr) : Json(trial.origin.parent);
+  }
   if (!trial.stop.empty() && trial.state == TrialState::kStopped) json["stop"] = trial.stop;
   if (!trial.error.empty()) json["error"] = trial.error;
   return json;
@@ -52,11 +58,19 @@ Trial Ended(Trial trial, const tune::Outcome& outcome) {
   return trial;
 }
 
+// Of a trial of a population: the trial from which it continues.
+std::string DescribeOrigin(const Trial& trial) {
+  if (trial.origin.member < 0) return "";
+  if (trial.origin.parent < 0) return StrCat("member ", trial.origin.member, "  ");
+  return StrCat("member ", trial.origin.member, " from trial ", trial.origin.parent, "  ");
+}
+
 std::string TrialLine(const tune::StudySpec& spec, const Trial& trial) {
   std::string line = absl::StrFormat("trial %-4d %-8s", trial.number, StateName(trial.state));
   if (trial.state == TrialState::kFailed) return StrCat(line, "  ", trial.error);
   return StrCat(line, "  ", spec.goal.metric, " ", FormatValue(trial.value), "  ",
-                FormatDuration(trial.seconds), "  ", DescribePoint(spec.space, trial.point));
+                FormatDuration(trial.seconds), "  ", DescribeOrigin(trial),
+                DescribePoint(spec.space, trial.point));
 }
 
 // The trials with values, the best first.
@@ -79,7 +93,7 @@ void PrintTable(const tune::StudySpec& spec, const tune::History& history) {
     std::printf("%6lld  %12s  %-8s  %8lld  %9s  %s\n", static_cast<long long>(trial.number),
                 FormatValue(trial.value).c_str(), StateName(trial.state),
                 static_cast<long long>(trial.step), FormatDuration(trial.seconds).c_str(),
-                DescribePoint(spec.space, trial.point).c_str());
+                StrCat(DescribeOrigin(trial), DescribePoint(spec.space, trial.point)).c_str());
   }
   if (ranked.size() > kMostRows) std::printf("%6s  and %zu more\n", "", ranked.size() - kMostRows);
 }
@@ -96,7 +110,7 @@ void PrintText(const tune::StudySpec& spec, const tune::StudyJournal::Snapshot& 
   std::printf("Best: trial %lld, %s %s\n", static_cast<long long>(best.trial->number),
               spec.goal.metric.c_str(), FormatValue(best.trial->value).c_str());
   if (!best.saved_model.empty()) std::printf("  exported   %s\n", best.saved_model.c_str());
-  std::printf("The same by itself:\n  %s\n", best.command.c_str());
+  std::printf("The same by itself:\n  %s\n", absl::StrJoin(best.commands, "\n  ").c_str());
 }
 
 void PrintJsonLine(const Json& json) {
@@ -198,7 +212,7 @@ void PrintStudy(const OutputFlags& output, const tune::StudySpec& spec,
   if (best.trial != nullptr) {
     json["best"] = TrialJson(spec, *best.trial);
     json["best"].erase("event");
-    json["command"] = best.command;
+    json["command"] = absl::StrJoin(best.commands, " && ");
     json["saved_model"] = best.saved_model.empty() ? Json(nullptr) : Json(best.saved_model);
   }
   PrintJsonLine(json);

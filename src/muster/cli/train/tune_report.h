@@ -42,8 +42,8 @@ std::string DescribePoint(const tune::Space& space, const tune::Point& point);
 // What was made of the best trial.
 struct BestTrial {
   const tune::Trial* trial = nullptr;
-  std::string command = {};      // that reproduces it
-  std::string saved_model = {};  // "" if none was made
+  std::vector<std::string> commands = {};  // that reproduce it, one after the other
+  std::string saved_model = {};            // "" if none was made
 };
 
 void PrintStudy(const OutputFlags& output, const tune::StudySpec& spec,

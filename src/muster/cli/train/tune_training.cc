@@ -8,6 +8,7 @@
 #include "muster/cli/train/kafka_ranges.h"
 #include "muster/cli/train/model_text.h"
 #include "muster/cli/train/train_run.h"
+#include "muster/cli/train/tune_population.h"
 #include "muster/train/input/shared_feeds.h"
 #include "muster/train/loop/evaluations.h"
 #include "muster/train/run_training.h"
@@ -69,12 +70,18 @@ class StudyHook : public train::Hook {
     Add({.resource = facts_.epochs > 0 ? epoch : result.step, .value = value, .step = result.step});
   }
 
+  // What the trial itself has read, of what its training has.
+  uint64_t CountOwn(const train::RecordCounts& records) const {
+    const auto all = static_cast<uint64_t>(records.trained);
+    return all - std::min(all, facts_.trial.origin.records);
+  }
+
   const tune::Report& last() const { return last_; }
   bool stopped() const { return stopped_; }
 
  private:
   void CountRecords(const train::Session& session) {
-    if (session.data.records) records_ = static_cast<uint64_t>(session.data.records->trained);
+    if (session.data.records) records_ = CountOwn(*session.data.records);
   }
 
   void Add(tune::Report report) {
@@ -124,7 +131,9 @@ class TrainingObjective : public tune::Objective {
  private:
   absl::StatusOr<tune::Outcome> Train(const tune::Trial& trial, const tune::AddReport& report) {
     TrainFlags flags;
-    std::vector<std::string> words = TrainWords(search_, trial.point, folder_(trial.number));
+    MUSTER_ASSIGN_OR_RETURN(const TrainingPart part,
+                            GetTrainingPart(files_, search_, trial, folder_));
+    std::vector<std::string> words = TrainWords(search_, trial.point, folder_(trial.number), part);
     MUSTER_RETURN_IF_ERROR(ParseTrainFlags(words, &flags));
     MUSTER_RETURN_IF_ERROR(FixTopics(files_, &flags, &words));
     flags.output.quiet = true;
@@ -165,7 +174,7 @@ class TrainingObjective : public tune::Objective {
       last.resource = result.evaluation->training ? result.evaluation->training->epoch : epochs;
     }
     if (result.training.records) {
-      last.records = static_cast<uint64_t>(result.training.records->trained);
+      last.records = hook->CountOwn(*result.training.records);
     }
     return tune::Outcome{.has_value = true, .last = last};
   }
@@ -186,9 +195,11 @@ class TrainingObjective : public tune::Objective {
   std::shared_ptr<train::SharedFeeds> feeds_;  // null: one trial at a time
 };
 
-std::vector<std::string> MakeSettings(const tune::SearchFile& search, const tune::Point& point) {
+}  // namespace
+
+std::vector<std::string> PointSettings(const tune::Space& space, const tune::Point& point) {
   std::vector<std::string> settings;
-  const tune::Json values = tune::PointJson(search.study.space, point);
+  const tune::Json values = tune::PointJson(space, point);
   for (const auto& [name, value] : values.items()) {
     settings.push_back(StrCat(name, "=", formats::PrintJson(value)));
   }
@@ -201,10 +212,8 @@ bool HasFlag(const std::vector<std::string>& flags, std::string_view name) {
   });
 }
 
-}  // namespace
-
 std::vector<std::string> TrainWords(const tune::SearchFile& search, const tune::Point& point,
-                                    const std::string& model_dir, int64_t max_steps) {
+                                    const std::string& model_dir, const TrainingPart& part) {
   std::vector<std::string> words = {search.model, model_dir, "--train"};
   words.insert(words.end(), search.train.begin(), search.train.end());
   words.emplace_back("--eval");
@@ -212,16 +221,21 @@ std::vector<std::string> TrainWords(const tune::SearchFile& search, const tune::
   const bool says_when = HasFlag(search.flags, "--eval-every-epoch") ||
                          HasFlag(search.flags, "--eval-throttle-secs") ||
                          HasFlag(search.flags, "--eval-start-delay-secs");
-  // A scheduler decides at evaluations.
-  if (search.study.scheduler.kind != tune::SchedulerSpec::Kind::kNone && !says_when) {
+  // A scheduler decides at evaluations; for population based training it is that at the end.
+  using Kind = tune::SchedulerSpec::Kind;
+  const Kind scheduler = search.study.scheduler.kind;
+  if (scheduler != Kind::kNone && scheduler != Kind::kPbt && !says_when) {
     words.emplace_back("--eval-every-epoch");
   }
   words.insert(words.end(), search.flags.begin(), search.flags.end());
-  for (std::string& setting : MakeSettings(search, point)) {
+  for (std::string& setting : PointSettings(search.study.space, point)) {
     words.emplace_back("--set");
     words.push_back(std::move(setting));
   }
-  if (max_steps > 0) words.push_back(StrCat("--max-steps=", max_steps));
+  if (part.max_steps > 0) words.push_back(StrCat("--max-steps=", part.max_steps));
+  if (!part.continue_from.empty()) {
+    words.insert(words.end(), {"--continue-from", part.continue_from});
+  }
   return words;
 }
 
@@ -265,7 +279,7 @@ absl::Status CheckSearch(io::FileSystem& files, const tune::SearchFile& search) 
   std::vector<absl::Status> errors(parameters.size());
   for (int64_t i = 0; i < kCheckedPoints; ++i) {
     const tune::Point point = tune::DrawPoint(study.space, study.seed, i);
-    const auto model = LoadModel(files, search.model, MakeSettings(search, point));
+    const auto model = LoadModel(files, search.model, PointSettings(study.space, point));
     for (size_t p = 0; p < parameters.size(); ++p) {
       if (tune::IsAbsent(point[p])) continue;
       works[p] = works[p] || model.ok();
@@ -275,7 +289,8 @@ absl::Status CheckSearch(io::FileSystem& files, const tune::SearchFile& search) 
   for (size_t p = 0; p < parameters.size(); ++p) {
     if (!works[p] && !errors[p].ok()) return Annotate(errors[p], "space");
   }
-  return absl::OkStatus();
+  if (study.scheduler.kind != tune::SchedulerSpec::Kind::kPbt) return absl::OkStatus();
+  return CheckPopulation(files, search);
 }
 
 std::unique_ptr<tune::Objective> NewTrainingObjective(

@@ -2,9 +2,11 @@
 // this process.
 #pragma once
 
-#include <atomic>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/clock.h"
@@ -15,9 +17,22 @@
 
 namespace muster::cli {
 
-// The words after `muster train` that train a point in `model_dir`; max_steps 0: not given.
+// A part of a training.
+struct TrainingPart {
+  int64_t max_steps = 0;  // the step at which it ends; 0: where the whole training does
+  std::string continue_from =
+      {};  // the checkpoint, of another folder, at which it begins; "": none
+};
+
+// The words after `muster train` that train a point in `model_dir`.
 std::vector<std::string> TrainWords(const tune::SearchFile& search, const tune::Point& point,
-                                    const std::string& model_dir, int64_t max_steps = 0);
+                                    const std::string& model_dir, const TrainingPart& part = {});
+
+// The point as values of --set.
+std::vector<std::string> PointSettings(const tune::Space& space, const tune::Point& point);
+
+// Whether one of `flags` is NAME or NAME=VALUE.
+bool HasFlag(const std::vector<std::string>& flags, std::string_view name);
 
 // Words as a shell takes them.
 std::string QuoteCommand(const std::vector<std::string>& words);

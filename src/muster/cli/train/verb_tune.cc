@@ -17,6 +17,7 @@
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/train/model_flags.h"
 #include "muster/cli/train/model_text.h"
+#include "muster/cli/train/tune_population.h"
 #include "muster/cli/train/tune_report.h"
 #include "muster/cli/train/tune_training.h"
 #include "muster/cli/train/verbs.h"
@@ -162,13 +163,16 @@ class Tuning {
          .stop = &InterruptScope::requested()});
   }
 
-  std::vector<std::string> TrialWords(const tune::Trial& trial) const {
+  absl::StatusOr<std::vector<std::string>> TrialWords(const tune::Trial& trial) const {
     if (!flags_.command.empty()) {
       return tune::FillPlaceholders(flags_.command, search_.study.space, trial.point);
     }
+    MUSTER_ASSIGN_OR_RETURN(
+        const TrainingPart part,
+        GetTrainingPart(files_, search_, trial, [this](int64_t of) { return folder_->trial(of); }));
     std::vector<std::string> words = {program_, "train"};
     const std::vector<std::string> own =
-        TrainWords(search_, trial.point, folder_->trial(trial.number));
+        TrainWords(search_, trial.point, folder_->trial(trial.number), part);
     words.insert(words.end(), own.begin(), own.end());
     words.insert(words.end(), {"--json", "--quiet"});
     return words;
@@ -184,17 +188,29 @@ class Tuning {
                  std::string(written.message()).c_str());
   }
 
-  // The command that gives the best trial by itself.
-  std::string BestCommand(const tune::Trial& best) const {
-    if (!flags_.command.empty()) {
-      return QuoteCommand(tune::FillPlaceholders(flags_.command, search_.study.space, best.point));
+  // The commands that give the best trial by itself.
+  std::vector<std::string> BestCommands(const tune::History& history,
+                                        const tune::Trial& best) const {
+    std::vector<std::string> commands;
+    if (flags_.command.empty()) {
+      for (std::vector<std::string>& words : ReproducingTrainings(search_, history, best)) {
+        words.insert(words.begin(), {"muster", "train"});
+        commands.push_back(QuoteCommand(words));
+      }
+      return commands;
     }
-    const bool stopped = best.state == tune::TrialState::kStopped;
-    std::vector<std::string> words = {"muster", "train"};
-    const std::vector<std::string> own =
-        TrainWords(search_, best.point, "best-model", stopped ? best.step : 0);
-    words.insert(words.end(), own.begin(), own.end());
-    return QuoteCommand(words);
+    for (const tune::Trial* const trial : tune::FindLineage(history, best)) {
+      std::string variables;  // which a program needs to find what its trial continues from
+      if (trial->origin.member >= 0) {
+        for (const auto& [name, value] : tune::TrialEnvironment(*trial)) {
+          variables += StrCat(name, "=", value, " ");
+        }
+      }
+      commands.push_back(StrCat(
+          variables,
+          QuoteCommand(tune::FillPlaceholders(flags_.command, search_.study.space, trial->point))));
+    }
+    return commands;
   }
 
   // Exports the best trial's model, in place of that of an earlier end of the study.
@@ -221,7 +237,7 @@ class Tuning {
                                          " trials; the same command continues"));
     }
     if (best.trial != nullptr) {
-      best.command = BestCommand(*best.trial);
+      best.commands = BestCommands(study.history, *best.trial);
       if (flags_.command.empty()) {
         MUSTER_RETURN_IF_ERROR(Annotate(Export(*best.trial), "exporting the best trial's model"));
         best.saved_model = folder_->best();
