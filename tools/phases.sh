@@ -31,8 +31,10 @@ timed() {
   [[ $outcome == done ]]
 }
 
-# More processes than JOBS, for tests of which many wait for a deadline.
+# More processes than JOBS, for tests of which many wait for a deadline; twice as many for component tests,
+# which leave a third of the cores idle with half as many more.
 waiting_jobs() { echo $((JOBS + (JOBS + 1) / 2)); }
+component_jobs() { echo $((2 * JOBS)); }
 
 # run_ctest PRESET FOLDER ARGUMENT...
 run_ctest() {
@@ -81,7 +83,7 @@ run_component_tests() {
     MUSTER_PYTHON_TENSORFLOW="$tensorflow" MUSTER_PYTHON_TENSORFLOW_OLDEST="$oldest" \
     MUSTER_PYTHON_TENSORFLOW_1="$one" MUSTER_PYTHON_TENSORFLOW_2_4="$two_four" \
     PYTHONDONTWRITEBYTECODE=1 TF_CPP_MIN_LOG_LEVEL=3 \
-    run_pytest component "$python" --numprocesses "$(waiting_jobs)" --dist loadfile
+    run_pytest component "$python" --numprocesses "$(component_jobs)" --dist loadfile
 }
 
 # run_pytest FOLDER PYTHON ARGUMENT...: where a few tests fail, which on a busy machine may be a deadline
@@ -105,7 +107,7 @@ run_spark_tests() {
   # shellcheck disable=SC2086
   python=$(python_venv $name) || return 1
   MUSTER_BINARY="$PWD/build/release/src/muster/muster" MUSTER_PYTHON_COMPONENT="$(python_venv component)" \
-    PYTHONDONTWRITEBYTECODE=1 run_pytest "$folder" "$python" --numprocesses "$JOBS" --dist loadfile "$@"
+    PYTHONDONTWRITEBYTECODE=1 run_pytest "$folder" "$python" --numprocesses "$(waiting_jobs)" --dist loadfile "$@"
 }
 
 # run_fuzz SECONDS: replays each target's corpus, then fuzzes it for so long. Fuzzing does not wait.
