@@ -66,7 +66,7 @@ def test_the_tracking_url_leads_to_the_jobs_page(jobs: YarnJobs) -> None:
         assert "<script" not in text
 
     # Who does not come through the proxy is sent there; nobody changes anything here.
-    master = job.jobs.find("paged", MASTER)[0]
+    master = jobs.wait(lambda: jobs.find("paged", MASTER), "for the ApplicationMaster")[0]
     port = listening_port(master)
     other = ask(port, "GET", "/status.json", "127.0.0.2")
     assert other.status == 302
