@@ -13,7 +13,7 @@ import sys
 
 import vowpalwabbit
 
-# As examples/clicks/clicks.yaml has them for every number.
+# Of the table of weights: it has 2^22 rows.
 BITS = 22
 
 

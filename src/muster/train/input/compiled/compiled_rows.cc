@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <numeric>
 
 #include "absl/strings/cord.h"
@@ -14,11 +13,8 @@ namespace {
 
 using features::FeatureBatch;
 using features::IdList;
-using formats::Json;
 
-constexpr int64_t kMostIds = std::numeric_limits<int32_t>::max();
 constexpr char kDamage[] = "muster/compiled_damage";
-constexpr int kMostWidth = 1 << 24;  // floats of a column or of a label
 
 // Writes an id, of which the first bytes count, as the number above it, so that -1 is 0.
 void PutId(int32_t id, char* to) {
@@ -342,48 +338,6 @@ void RowCompiler::Write(int row, char* to) const {
     if (part.has_weights) put(list.weights.data() + begin, count);
     if (part.has_keys) put(list.keys.data() + begin, count);
   }
-}
-
-Json PrintLayout(const CompiledLayout& layout) {
-  Json lists = Json::array();
-  for (const CompiledLayout::Ids& list : layout.id_lists) {
-    lists.push_back({{"ids", list.ids},
-                     {"list", list.is_list},
-                     {"weights", list.has_weights},
-                     {"keys", list.has_keys}});
-  }
-  return {{"labels", layout.label_width},
-          {"weight", layout.has_weight},
-          {"dense", layout.dense},
-          {"id_lists", std::move(lists)}};
-}
-
-absl::StatusOr<CompiledLayout> ReadLayout(const Json& json, const std::string& where) {
-  formats::JsonFields fields(json, where);
-  CompiledLayout layout;
-  layout.label_width = static_cast<int>(fields.Int("labels", 0, 0, kMostWidth));
-  layout.has_weight = fields.Bool("weight", false);
-  for (const Json& width : fields.List("dense")) {
-    if (!width.is_number_unsigned() || width.get<uint64_t>() > kMostWidth) {
-      fields.Fail("\"dense\" must be widths");
-      break;
-    }
-    layout.dense.push_back(width.get<int>());
-  }
-  for (const Json& each : fields.List("id_lists")) {
-    if (!each.is_object()) {
-      fields.Fail("\"id_lists\" must be objects");
-      break;
-    }
-    formats::JsonFields list(each, where);
-    layout.id_lists.push_back({.is_list = list.Bool("list", false),
-                               .has_weights = list.Bool("weights", false),
-                               .has_keys = list.Bool("keys", false),
-                               .ids = list.Int("ids", 1, 1, kMostIds)});
-    fields.Update(list.status());
-  }
-  MUSTER_RETURN_IF_ERROR(fields.status());
-  return layout;
 }
 
 absl::Status CompiledDamage(std::string_view message) {
