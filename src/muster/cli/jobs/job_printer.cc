@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/base/number_text.h"
+#include "muster/base/terminal.h"
 #include "muster/job/failure_advice.h"
 #include "muster/job/job_spec.h"
 
@@ -18,7 +19,7 @@ using formats::Json;
 using formats::JsonFields;
 using Row = std::vector<std::string>;
 
-constexpr size_t kMaxAbout = 80;
+constexpr size_t kMinAbout = 20;  // columns for the last cell of a row, however narrow it is
 
 std::string Megabytes(int64_t bytes) {
   return bytes > 0 ? absl::StrFormat("%.0f MB", static_cast<double>(bytes) * 1e-6) : "";
@@ -59,11 +60,26 @@ Row TaskRow(const Json& task) {
           about};
 }
 
-std::string Aligned(const std::vector<Row>& rows) {
+std::vector<size_t> GetWidths(const std::vector<Row>& rows) {
   std::vector<size_t> widths(rows[0].size(), 0);
   for (const Row& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
+  return widths;
+}
+
+// Cuts the last cell of each row, so that a table of these rows is no wider than `columns`.
+void FitLastCells(size_t columns, std::vector<Row>* rows) {
+  size_t before = 0;
+  std::vector<size_t> widths = GetWidths(*rows);
+  widths.pop_back();
+  for (const size_t width : widths) before += width > 0 ? width + 2 : 0;
+  const size_t left = std::max(kMinAbout, columns > before ? columns - before : 0);
+  for (Row& row : *rows) row.back() = FitColumns(row.back(), left);
+}
+
+std::string Aligned(const std::vector<Row>& rows) {
+  const std::vector<size_t> widths = GetWidths(rows);
   std::string text;
   for (const Row& row : rows) {
     std::string line;
@@ -158,10 +174,10 @@ std::string JobTable(const Json& job) {
   std::string place = fields.Text("application");  // of YARN
   if (!place.empty()) place += StrCat(", ", fields.Text("page"), "\n");
   return StrCat(JobLine(job), "\n", place, NoteLines(fields), RecordLine(fields.List("tasks")),
-                LossLines(fields.List("lost_checkpoints")), Aligned(rows));
+                LossLines(fields.List("lost_checkpoints")), rows.size() > 1 ? Aligned(rows) : "");
 }
 
-std::string JobList(const std::vector<Json>& jobs, double now) {
+std::string JobList(const std::vector<Json>& jobs, double now, size_t columns) {
   // Of jobs on YARN: the id by which Hadoop's own programs know them.
   const bool any_application = std::ranges::any_of(
       jobs, [](const Json& job) { return JsonFields(job, "job").Has("application"); });
@@ -176,7 +192,6 @@ std::string JobList(const std::vector<Json>& jobs, double now) {
     std::string about = fields.Text("message");
     if (about.empty()) about = absl::StrJoin(warnings, " and ");
     if (about.empty()) about = fields.Text("coordinator");
-    if (about.size() > kMaxAbout) about = StrCat(about.substr(0, kMaxAbout - 3), "...");
     const size_t tasks =
         fields.List("tasks").size();  // 0: who described the job does not know them
     rows.push_back({fields.Text("name"), fields.Bool("lost", false) ? "lost" : fields.Text("phase"),
@@ -185,6 +200,7 @@ std::string JobList(const std::vector<Json>& jobs, double now) {
                     start > 0 && end >= start ? FormatDuration(end - start) : "",
                     fields.Text("application"), about});
   }
+  if (columns > 0) FitLastCells(columns, &rows);
   return Aligned(rows);
 }
 
@@ -215,9 +231,11 @@ std::string FailureText(const Json& job) {
       is_told ? StrCat(about.Text("task"), " failed ") : StrCat("first ", WhoAndHow(cause), ", "),
       FormatDuration(GetSeconds(cause)), " after the job's start\n");
   const std::vector<std::string> lines = about.Texts("last_lines");
+  // The pods of a cluster may be gone, and with them all but what the job's status keeps.
+  const std::string_view condition = fields.Has("namespace") ? " while its pod is there" : "";
   if (!lines.empty())
     text += StrCat("its last lines (muster logs ", fields.Text("name"), " ", about.Text("task"),
-                   " shows all):\n");
+                   " shows all", condition, "):\n");
   for (const std::string& line : lines) text += StrCat("  | ", line, "\n");
   if (const std::string advice = job::AdviceOn(lines); !advice.empty()) text += advice + "\n";
   for (size_t i = first + 1; i < failures.size(); ++i) {

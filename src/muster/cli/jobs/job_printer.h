@@ -25,8 +25,9 @@ std::string FailureText(const formats::Json& job);
 // happened.
 std::string HangText(const formats::Json& job);
 
-// Returns a table of jobs, one row each; `now` is in wall seconds.
-std::string JobList(const std::vector<formats::Json>& jobs, double now);
+// Returns a table of jobs, one row each; `now` is in wall seconds. What is said of a job is cut where
+// the table would be wider than `columns`; 0: nothing is cut.
+std::string JobList(const std::vector<formats::Json>& jobs, double now, size_t columns);
 
 // Returns "job x succeeded in 12s" or "job x failed: ...".
 std::string JobLine(const formats::Json& job);

@@ -17,11 +17,32 @@ TEST(JobListTest, JobsOnYarnHaveTheirApplication) {
                       {"message", "why"},
                       {"application", "application_1_2"},
                       {"tasks", Json::array()}};
-  EXPECT_THAT(JobList({here}, 0), Not(HasSubstr("APPLICATION")));
-  EXPECT_EQ(JobList({here, there}, 0),
+  EXPECT_THAT(JobList({here}, 0, 0), Not(HasSubstr("APPLICATION")));
+  EXPECT_EQ(JobList({here, there}, 0, 0),
             "JOB    STATE    TASKS  AGE  TOOK  APPLICATION\n"
             "here   running  1\n"
             "there  failed                     application_1_2  why\n");
+}
+
+TEST(JobListTest, WhatIsSaidIsCutWhereTheTerminalEnds) {
+  const std::string message(100, 'm');
+  const Json job = {
+      {"name", "j"}, {"phase", "failed"}, {"message", message}, {"tasks", Json::array()}};
+  const std::string heading = "JOB  STATE   TASKS  AGE  TOOK\n";
+  EXPECT_EQ(JobList({job}, 0, 0),
+            StrCat(heading, "j    failed", std::string(20, ' '), message, "\n"));
+  EXPECT_EQ(JobList({job}, 0, 60),
+            StrCat(heading, "j    failed", std::string(20, ' '), std::string(26, 'm'), "...\n"));
+  EXPECT_EQ(JobList({job}, 0, 20),
+            StrCat(heading, "j    failed", std::string(20, ' '), std::string(17, 'm'), "...\n"));
+}
+
+TEST(JobTableTest, AJobWithoutTasksHasNoTable) {
+  const Json job = {{"name", "j"},
+                    {"phase", "active"},
+                    {"coordinator", "it is refused"},
+                    {"tasks", Json::array()}};
+  EXPECT_EQ(JobTable(job), "job j active (it is refused)\n");
 }
 
 TEST(FailureTextTest, WhatTheMessageSaysIsNotSaidAgain) {

@@ -18,6 +18,7 @@
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/job_client.h"
+#include "muster/cli/jobs/job_list.h"
 #include "muster/cli/jobs/job_printer.h"
 #include "muster/cli/jobs/job_tellers.h"
 #include "muster/cli/jobs/log_follower.h"
@@ -54,61 +55,10 @@ absl::Status ShowJobStatus(const std::string& name, const JobVerbFlags& flags) {
   return absl::OkStatus();
 }
 
-// A cluster that does not answer, or does not let this machine in, and its jobs.
-struct SilentCluster {
-  std::string message = {};
-  std::vector<std::string> jobs = {};
-};
-
-// What says which cluster has the job; "" for a job of this machine.
-std::string GetClusterKey(const std::string& job) {
-  const auto folder = FindJob(job);
-  if (!folder.ok()) return "";
-  const auto record = control::ReadPlaceRecord(*folder);
-  if (!record.ok() || record->url.empty()) return "";
-  return absl::StrJoin({record->kind, record->url, record->config, record->context}, " ");
-}
-
-bool IsOfWholeCluster(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsUnauthenticated(status) ||
-         absl::IsFailedPrecondition(status);
-}
-
-// Of the jobs that have a folder on this machine. A cluster that is silent is asked once.
-absl::StatusOr<std::vector<Json>> DescribeAllHere() {
-  MUSTER_ASSIGN_OR_RETURN(const std::string jobs, control::JobsFolder());
-  RemoveAllExpired();
-  std::vector<Json> all;
-  std::map<std::string, SilentCluster> silent;
-  for (const std::string& name : control::ListJobs(jobs)) {
-    const std::string cluster = GetClusterKey(name);
-    if (const auto known = silent.find(cluster); known != silent.end()) {
-      known->second.jobs.push_back(name);
-      continue;
-    }
-    const auto place = OpenJob(name);
-    if (absl::IsNotFound(place.status())) continue;  // removed meanwhile
-    const auto job = place.ok() ? (*place)->Describe() : place.status();
-    if (absl::IsNotFound(job.status())) continue;  // it was removed from its cluster
-    if (job.ok()) {
-      all.push_back(*job);
-    } else if (std::string why(ToStd(job.status().message()));
-               !cluster.empty() && IsOfWholeCluster(job.status())) {
-      silent[cluster] = {.message = std::move(why), .jobs = {name}};
-    } else {
-      SayOfJob(why);
-    }
-  }
-  for (const auto& [cluster, found] : silent) {
-    SayOfJob(StrCat(found.message, "; not shown: ", absl::StrJoin(found.jobs, ", ")));
-  }
-  return all;
-}
-
 absl::Status ListAll(const JobVerbFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(std::vector<Json> all, flags.where.is_elsewhere()
                                                      ? DescribeElsewhere(flags.where)
-                                                     : DescribeAllHere());
+                                                     : DescribeAllHere(SayOfJob));
   if (flags.json) {
     for (const Json& job : all) PrintJson(job);
     return absl::OkStatus();
@@ -119,7 +69,10 @@ absl::Status ListAll(const JobVerbFlags& flags) {
     };
     return start(a) < start(b);
   });
-  if (!all.empty()) std::fputs(JobList(all, SystemClock().WallSeconds()).c_str(), stdout);
+  const size_t columns = isatty(STDOUT_FILENO) != 0 ? TerminalWidth(STDOUT_FILENO) : 0;
+  if (!all.empty()) {
+    std::fputs(JobList(all, SystemClock().WallSeconds(), columns).c_str(), stdout);
+  }
   return absl::OkStatus();
 }
 

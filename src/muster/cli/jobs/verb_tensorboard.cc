@@ -188,6 +188,12 @@ absl::Status RunTensorBoard(const TensorBoardFlags& flags) {
   if (!flags.place.empty()) {
     MUSTER_ASSIGN_OR_RETURN(const auto job, FindClusterJob(flags.place, flags.where));
     if (job) {
+      if (!flags.python.empty()) {
+        throw CLI::ValidationError("--python",
+                                   StrCat("the job ", flags.place,
+                                          " runs in a cluster, where the Python of the image shows "
+                                          "it: give --image"));
+      }
       return ShowInCluster(*job, {.model_dir = flags.model_dir,
                                   .image = flags.image,
                                   .port = flags.port.value_or(kTensorBoardPort),

@@ -1,6 +1,7 @@
 #include "muster/cli/jobs/where_flags.h"
 
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -99,27 +100,33 @@ OpenedPlace OpenElsewhere(const WhereFlags& flags, const std::string& name) {
   return std::make_unique<KubernetesPlace>(std::move(cluster), name);
 }
 
+std::optional<ClusterId> ReadClusterId(const control::PlaceRecord& record) {
+  const std::vector<std::string> parts = absl::StrSplit(record.id, '/');
+  if (record.kind != kKubernetesKind || parts.size() != 3) return std::nullopt;
+  return ClusterId{.name_space = parts[0], .name = parts[1], .uid = parts[2]};
+}
+
 namespace {
 
 absl::StatusOr<ClusterJob> ReadClusterJob(const control::JobFolder& folder,
                                           const control::PlaceRecord& record) {
-  const std::vector<std::string> id = absl::StrSplit(record.id, '/');
-  if (id.size() != 3) {
+  const auto id = ReadClusterId(record);
+  if (!id) {
     return absl::InvalidArgumentError(
         StrCat(folder.place(), ": id is '", record.id, "', not namespace/name/uid"));
   }
   auto cluster = launch::kubernetes::OpenCluster(
-      {.kubeconfig = record.config, .context = record.context, .name_space = id[0]});
-  const std::string advice =
-      StrCat("the job ", id[1], " runs in the cluster at ", record.url, ": muster VERB ", id[1],
-             " --on kubernetes with --kubeconfig "
-             "or --context finds it");
+      {.kubeconfig = record.config, .context = record.context, .name_space = id->name_space});
+  const std::string advice = StrCat("the job ", id->name, " runs in the cluster at ", record.url,
+                                    ": muster VERB ", id->name,
+                                    " --on kubernetes with --kubeconfig "
+                                    "or --context finds it");
   if (!cluster.ok()) return Annotate(cluster.status(), advice);
   if (cluster->access().server != record.url) {
     return absl::FailedPreconditionError(
         StrCat(cluster->access().source, " leads to ", cluster->access().server, " now; ", advice));
   }
-  return ClusterJob{.cluster = *std::move(cluster), .name = id[1], .uid = id[2]};
+  return ClusterJob{.cluster = *std::move(cluster), .name = id->name, .uid = id->uid};
 }
 
 }  // namespace
@@ -147,7 +154,18 @@ absl::StatusOr<std::optional<ClusterJob>> FindClusterJob(const std::string& name
 absl::StatusOr<std::vector<formats::Json>> DescribeElsewhere(const WhereFlags& flags) {
   if (flags.is_yarn()) return DescribeAllOnYarn();
   MUSTER_ASSIGN_OR_RETURN(Cluster cluster, launch::kubernetes::OpenCluster(flags.cluster));
-  return launch::kubernetes::DescribeAllJobs(cluster);
+  return launch::kubernetes::DescribeJobs(cluster);
+}
+
+absl::StatusOr<std::vector<formats::Json>> DescribeRecorded(const std::vector<RecordedJob>& jobs) {
+  std::map<std::string, std::string> uids;
+  for (const RecordedJob& job : jobs) {
+    if (const auto id = ReadClusterId(job.record)) uids[id->name] = id->uid;
+  }
+  if (uids.empty()) return std::vector<formats::Json>();
+  MUSTER_ASSIGN_OR_RETURN(ClusterJob first,
+                          ReadClusterJob(jobs.front().folder, jobs.front().record));
+  return launch::kubernetes::DescribeJobs(first.cluster, uids);
 }
 
 absl::Status ForgetIfGone(const std::string& name) {

@@ -57,6 +57,24 @@ OpenedPlace OpenKubernetes(const control::JobFolder& folder, const control::Plac
 // Descriptions of the jobs that `flags` say where to find.
 absl::StatusOr<std::vector<formats::Json>> DescribeElsewhere(const WhereFlags& flags);
 
+// What a record of kKubernetesKind calls its job.
+struct ClusterId {
+  std::string name_space = {};
+  std::string name = {};
+  std::string uid = {};  // "": the server has not told it
+};
+// nullopt for a record of another kind, or one that is damaged.
+std::optional<ClusterId> ReadClusterId(const control::PlaceRecord& record);
+
+// A job with its record on this machine.
+struct RecordedJob {
+  control::JobFolder folder = {};
+  control::PlaceRecord record = {};
+};
+// Descriptions of those jobs that their cluster still has. The records have ids (ReadClusterId) and
+// name one namespace of one cluster. FAILED_PRECONDITION as from OpenKubernetes.
+absl::StatusOr<std::vector<formats::Json>> DescribeRecorded(const std::vector<RecordedJob>& jobs);
+
 // Removes the record on this machine of a job of that name which its cluster does not have any
 // more.
 absl::Status ForgetIfGone(const std::string& name);

@@ -155,6 +155,14 @@ void CheckModelFolder(const TrainFlags& flags, const Json& pod_template) {
                                     "with them: give --volume CLAIM:/PATH that holds it"));
 }
 
+// A path that no volume of the pods holds and that this machine does not have is often misspelt.
+void TellOfModelPath(const std::string& spec, const Json& pod_template) {
+  if (!spec.starts_with('/')) return;
+  if (launch::kubernetes::IsBelow(spec, launch::kubernetes::GetMountPaths(pod_template))) return;
+  SayOfJob(StrCat("this machine has no file ", spec,
+                  " and no volume of the pods holds it: they look for it in their image"));
+}
+
 // The command of all tasks: that of this process, without what is of the job alone. `model`: as the
 // tasks find it; "": as it was given.
 std::vector<std::string> MakeCommand(const TrainFlags& flags, bool is_alone,
@@ -288,6 +296,7 @@ absl::Status TrainOnCluster(const TrainFlags& flags, const ClusterTrainFlags& cl
   auto pod_template = launch::kubernetes::MakeTrainingTemplate(pod);
   RefuseUnlessOk(pod_template.status());
   CheckModelFolder(flags, *pod_template);
+  if (!model.travels()) TellOfModelPath(flags.spec, *pod_template);
   for (auto& [type, replica] : spec.replicas) replica.pod_template = *pod_template;
   MUSTER_RETURN_IF_ERROR(launch::kubernetes::CheckClaims(pod.volumes, cluster.where.cluster));
   MUSTER_RETURN_IF_ERROR(SubmitToCluster({.job = job::ManifestJson(spec)}, cluster.where));

@@ -131,7 +131,7 @@ std::string FindOrder(const Json& object, const job::JobStatus& status) {
 }
 
 // Why nobody answers for the job; "" if the operator does.
-std::string DescribeSilence(const Json& object, const job::JobStatus& status, double now) {
+std::string FindSilence(const Json& object, const job::JobStatus& status, double now) {
   const Json& metadata = Child(object, "metadata");
   const Json& own = Child(Child(object, "status"), "muster");
   if (own.is_null() && Child(Child(object, "status"), "conditions").is_array()) {
@@ -235,12 +235,29 @@ Json DescribeTfJob(const Json& object, const std::map<job::TaskId, PodInfo>& pod
     described["coordinator"] = ToStd(state.status().message());
   } else if (!read.ok() && !status.ended() && settings_problem.empty()) {
     described["coordinator"] = ToStd(read.status().message());
-  } else if (std::string silence = DescribeSilence(object, status, now);
+  } else if (std::string silence = FindSilence(object, status, now);
              !silence.empty() && !status.ended()) {
     described["coordinator"] = std::move(silence);
   }
   AddPodFacts(pods, problems, &described);
   return described;
+}
+
+void DescribeSilence(const std::string& silence,
+                     const std::optional<std::map<job::TaskId, PodInfo>>& pods, Json* described) {
+  (*described)["coordinator"] = silence;
+  if (!pods) return;
+  for (Json& task : (*described)["tasks"]) {
+    const auto id = job::ParseTaskName(GetText(task, "task"));
+    if (!id || GetText(task, "phase") != "running") continue;
+    const auto pod = pods->find(*id);
+    if (pod == pods->end()) {
+      task["problem"] = "its pod is gone, and no operator makes another one";
+    } else if (pod->second.record.phase == job::TaskObservation::Phase::kEnded) {
+      task["problem"] = StrCat("its pod has ended (", pod->second.record.end.Describe(),
+                               "), and no operator has seen that");
+    }
+  }
 }
 
 std::optional<std::string> DescribeLostPod(const Json& job, const Json& described,
@@ -263,6 +280,9 @@ std::optional<std::string> DescribeLostPod(const Json& job, const Json& describe
     reason = StrCat("it was deleted when it still ran: ", reason);
   } else if (policy == "All") {
     reason = "the job has cleanPodPolicy All, which deletes them all when it ends";
+  } else if (phase == "succeeded" && GetText(described, "phase") == "failed") {
+    // A pod that was told to end and ended well in its grace period has no other reason.
+    reason = StrCat("it was deleted when the job ended, or later: ", message);
   } else {
     reason = "somebody has deleted it";
   }

@@ -31,6 +31,12 @@ std::map<job::TaskId, PodInfo> ReadPods(const Json& job, const std::vector<Json>
 // to; of a task "place" (its node) and "problem", which says why it does not start and what to do.
 Json DescribeTfJob(const Json& job, const std::map<job::TaskId, PodInfo>& pods, double now);
 
+// For a job that no operator attends to, as `silence` says: the tasks that the job's status has as
+// running, and whose pods are gone or have ended since, have a "problem" that says so. `pods`:
+// nullopt if nobody could see them.
+void DescribeSilence(const std::string& silence,
+                     const std::optional<std::map<job::TaskId, PodInfo>>& pods, Json* described);
+
 // Why a task of the job that has ended has no pod any more, and what the job's status keeps of its
 // output: "...: the job has failed: ...; its last line was 'a'". nullopt if it has not ended.
 // `described`: DescribeTfJob() of the job.

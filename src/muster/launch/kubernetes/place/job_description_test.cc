@@ -154,9 +154,36 @@ TEST(JobDescriptionTest, APodThatIsGoneIsExplained) {
   status.failures.clear();
   EXPECT_EQ(explain({}), "somebody has deleted it");
   EXPECT_THAT(explain({{"cleanPodPolicy", "All"}}), HasSubstr("cleanPodPolicy All"));
+  task.phase = job::TaskPhase::kSucceeded;  // it was told to end, and ended well
+  task.stop_reason.clear();
+  EXPECT_EQ(explain({}),
+            "it was deleted when the job ended, or later: it has reached the backoff limit");
   status.phase = job::JobPhase::kActive;
   task.phase = job::TaskPhase::kRunning;
   EXPECT_EQ(explain({}), "none");
+}
+
+TEST(JobDescriptionTest, WithoutAnOperatorPodsThatAreGoneOrHaveEndedAreProblems) {
+  job::JobStatus status;
+  status.tasks[kWorker0].phase = job::TaskPhase::kRunning;
+  status.tasks[kWorker1].phase = job::TaskPhase::kRunning;
+  const Json job = SeenJob(status);
+  std::map<job::TaskId, PodInfo> pods;
+  pods[kWorker0].record.phase = job::TaskObservation::Phase::kRunning;
+  const auto problems = [&](const std::optional<std::map<job::TaskId, PodInfo>>& known) {
+    Json described = DescribeTfJob(job, pods, kNow);
+    DescribeSilence("no operator runs", known, &described);
+    EXPECT_EQ(described["coordinator"], "no operator runs");
+    return Json::array(
+        {described["tasks"][0].value("problem", ""), described["tasks"][1].value("problem", "")});
+  };
+  EXPECT_EQ(problems(std::nullopt), Json::array({"", ""}));
+  EXPECT_EQ(problems(pods),
+            Json::array({"", "its pod is gone, and no operator makes another one"}));
+  pods[kWorker0].record.phase = job::TaskObservation::Phase::kEnded;
+  pods[kWorker0].record.end.exit_code = 3;
+  pods[kWorker1] = pods[kWorker0];
+  EXPECT_EQ(problems(pods)[0], "its pod has ended (exit code 3), and no operator has seen that");
 }
 
 TEST(JobDescriptionTest, AdviceIsOneLine) {

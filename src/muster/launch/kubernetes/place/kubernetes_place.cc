@@ -3,7 +3,10 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
+
+#include "absl/strings/str_join.h"
 
 #include "muster/base/clock.h"
 #include "muster/base/nearest.h"
@@ -20,6 +23,7 @@ using std::chrono::steady_clock;
 
 constexpr auto kPodsAge = std::chrono::seconds(1);  // a list of pods that is older is made anew
 constexpr int kEndLookMillis = 250;
+constexpr size_t kMaxNamesInSelector = 100;  // a name has 63 characters, and a URL some 8,000
 
 std::string PodSelector(const std::string& job) {
   return StrCat(kOperatorLabel, "=", kOperatorName, ",", kJobLabel, "=", job);
@@ -75,12 +79,15 @@ absl::Status KubernetesPlace::ListPods(const Json& job) {
 absl::StatusOr<Json> KubernetesPlace::Describe() {
   MUSTER_ASSIGN_OR_RETURN(job_, GetJob());
   // Without the right to see pods the operator's words are shown.
-  if (const absl::Status listed = ListPods(job_); absl::IsUnavailable(listed)) return listed;
+  const absl::Status listed = ListPods(job_);
+  if (absl::IsUnavailable(listed)) return listed;
   const double now = SystemClock().WallSeconds();
   described_ = DescribeTfJob(job_, pods_, now);
   if (IsOver(described_)) return described_;
-  std::string silence = LookForOperator(GetLease(job_), cluster_, now);
-  if (!silence.empty()) described_["coordinator"] = std::move(silence);
+  const std::string silence = LookForOperator(GetLease(job_), cluster_, now);
+  if (!silence.empty()) {
+    DescribeSilence(silence, listed.ok() ? std::optional(pods_) : std::nullopt, &described_);
+  }
   return described_;
 }
 
@@ -184,21 +191,63 @@ bool KubernetesPlace::WaitForEnd(double seconds) {
   }
 }
 
-absl::StatusOr<std::vector<Json>> DescribeAllJobs(Cluster& cluster) {
-  std::vector<Json> all;
-  std::map<std::string, std::string> silences;  // by lease: LookForOperator()
-  const double now = SystemClock().WallSeconds();
+namespace {
+
+// The pods of the namespace that Muster's operator has made, by the names of their jobs.
+absl::StatusOr<std::map<std::string, std::vector<Json>>> ListPodsByJob(
+    Cluster& cluster, const std::map<std::string, std::string>& wanted) {
+  std::string selector = StrCat(kOperatorLabel, "=", kOperatorName);
+  if (!wanted.empty() && wanted.size() <= kMaxNamesInSelector) {
+    selector += StrCat(",", kJobLabel, " in (", absl::StrJoin(std::views::keys(wanted), ","), ")");
+  }
+  std::map<std::string, std::vector<Json>> by_job;
   const auto listed = cluster.client->List(
-      GetTarget(kTfJobs, cluster.name_space), "", [&] { all.clear(); },
-      [&](const Json& job) {
-        all.push_back(DescribeTfJob(job, {}, now));
-        if (IsOver(all.back())) return;
-        const auto [silence, is_new] = silences.try_emplace(GetLease(job));
-        if (is_new) silence->second = LookForOperator(silence->first, cluster, now);
-        if (!silence->second.empty()) all.back()["coordinator"] = silence->second;
+      GetTarget(kPods, cluster.name_space), selector, [&] { by_job.clear(); },
+      [&](Json pod) {
+        const std::string job = GetText(Child(Child(pod, "metadata"), "labels"), kJobLabel);
+        by_job[job].push_back(std::move(pod));
       });
   if (!listed.ok()) return AddAdvice(listed.status(), cluster);
-  return all;
+  return by_job;
+}
+
+bool IsWanted(const Json& job, const std::map<std::string, std::string>& wanted) {
+  if (wanted.empty()) return true;
+  const auto found = wanted.find(GetName(job));
+  return found != wanted.end() && (found->second.empty() || found->second == GetUid(job));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Json>> DescribeJobs(Cluster& cluster,
+                                               const std::map<std::string, std::string>& wanted) {
+  std::vector<Json> jobs;
+  const auto listed = cluster.client->List(
+      GetTarget(kTfJobs, cluster.name_space), "", [&] { jobs.clear(); },
+      [&](Json job) {
+        if (IsWanted(job, wanted)) jobs.push_back(std::move(job));
+      });
+  if (!listed.ok()) return AddAdvice(listed.status(), cluster);
+  std::vector<Json> described;
+  if (jobs.empty()) return described;
+  const auto pods = ListPodsByJob(cluster, wanted);
+  if (absl::IsUnavailable(pods.status())) return pods.status();
+  std::map<std::string, std::string> silences;  // by lease: LookForOperator()
+  const double now = SystemClock().WallSeconds();
+  for (const Json& job : jobs) {
+    std::optional<std::map<job::TaskId, PodInfo>> known;
+    if (pods.ok()) {
+      const auto of_job = pods->find(GetName(job));
+      known =
+          of_job == pods->end() ? std::map<job::TaskId, PodInfo>() : ReadPods(job, of_job->second);
+    }
+    described.push_back(DescribeTfJob(job, known.value_or(std::map<job::TaskId, PodInfo>()), now));
+    if (IsOver(described.back())) continue;
+    const auto [silence, is_new] = silences.try_emplace(GetLease(job));
+    if (is_new) silence->second = LookForOperator(silence->first, cluster, now);
+    if (!silence->second.empty()) DescribeSilence(silence->second, known, &described.back());
+  }
+  return described;
 }
 
 }  // namespace muster::launch::kubernetes

@@ -60,7 +60,11 @@ class KubernetesPlace : public control::JobPlace, private PodLookup {
   std::chrono::steady_clock::time_point pods_at_ = {};  // when they were listed
 };
 
-// The descriptions of all TFJobs of the cluster's namespace, without what pods alone would tell.
-absl::StatusOr<std::vector<formats::Json>> DescribeAllJobs(Cluster& cluster);
+// The descriptions of TFJobs of the cluster's namespace: of those that `wanted` names, with the uid
+// of each if it is known from an earlier time ("": of any); of all if it names none. The server is
+// asked for the jobs once, for their pods once (without the right to see pods the operator's words
+// are given), and once for each lease of an operator.
+absl::StatusOr<std::vector<formats::Json>> DescribeJobs(
+    Cluster& cluster, const std::map<std::string, std::string>& wanted = {});
 
 }  // namespace muster::launch::kubernetes

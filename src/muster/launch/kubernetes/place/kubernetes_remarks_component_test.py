@@ -11,6 +11,7 @@ import pathlib
 from testbed.jobs import Jobs
 from testbed.kubernetes.api import Object
 from testbed.kubernetes.operators import Space, stop_process, tfjob, wait_for
+from testbed.kubernetes.proxy import Call, Proxy
 from testbed.ports import free_port
 
 ON = ("--on", "kubernetes")
@@ -62,6 +63,65 @@ def test_orders_that_no_operator_hears_are_told(space: Space, user: Jobs) -> Non
     space.start_operator()
     space.wait_condition("j", "Failed")
     assert "no operator runs" not in user.ok("status", "j")
+
+
+def test_without_an_operator_a_pod_that_is_gone_is_told(space: Space, user: Jobs) -> None:
+    operator = space.start_operator()
+    submit(user, tfjob("j", {"Worker": 2}))
+    space.wait_condition("j", "Running")
+    wait_for(lambda: user.task("j", "worker-1")["phase"] == "running")
+    stop_process(operator)
+    make_lease_old(space)
+    assert "problem" not in user.task("j", "worker-0")
+    space.api.delete(f"{space.core}/pods/j-worker-0")
+    space.kubelet.end("j-worker-1", 3)
+    gone = "its pod is gone, and no operator makes another one"
+    wait_for(lambda: user.task("j", "worker-0").get("problem") == gone)
+    ended = "its pod has ended (exit code 3), and no operator has seen that"
+    wait_for(lambda: user.task("j", "worker-1").get("problem") == ended)
+    status = user.ok("status", "j")
+    assert gone in status and ended in status and "no operator runs" in status
+    (listed,) = [json.loads(line) for line in user.ok("list", "--json").splitlines()]
+    assert listed == user.status("j")
+
+
+def count_calls(space: Space, user: Jobs) -> list[str]:
+    """The calls to the API server that the user's verbs make from now on."""
+    calls: list[str] = []
+    proxy = Proxy(space.cluster)
+
+    def judge(call: Call) -> str:
+        calls.append(f"{call.method} {call.target}")
+        return ""
+
+    proxy.judge = judge
+    config = json.loads(pathlib.Path(user.environment["KUBECONFIG"]).read_text())
+    config["clusters"][0]["cluster"] = {"server": proxy.server}
+    user.environment["KUBECONFIG"] = str(user.folder / "counted.kubeconfig")
+    pathlib.Path(user.environment["KUBECONFIG"]).write_text(json.dumps(config))
+    return calls
+
+
+def test_a_list_says_of_each_job_what_its_status_says(space: Space, user: Jobs) -> None:
+    calls = count_calls(space, user)
+    space.start_operator()
+    names = [f"j{i}" for i in range(12)]
+    for name in (*names, "gone"):
+        submit(user, tfjob(name, {"Worker": 1}))
+    for name in names:
+        space.wait_condition(name, "Running")
+        wait_for(lambda: user.task(name, "worker-0")["phase"] == "running")
+    space.api.delete(f"{space.jobs}/gone")
+    wait_for(lambda: space.api.find(f"{space.jobs}/gone") is None)
+    space.submit(tfjob("gone", {"Worker": 1}))  # of the same name, but not the one that was submitted
+    calls.clear()
+    listed = [json.loads(line) for line in user.ok("list", "--json").splitlines()]
+    # For the jobs, for their pods, and for the lease of their operator.
+    assert len(calls) == 3, calls
+    assert sorted(job["name"] for job in listed) == sorted(names)
+    assert {job["tasks"][0]["place"] for job in listed} == {"node-1"}
+    for job in listed:
+        assert job == user.status(job["name"])
 
 
 def test_logs_say_that_a_limit_has_deleted_the_pod(space: Space, user: Jobs) -> None:

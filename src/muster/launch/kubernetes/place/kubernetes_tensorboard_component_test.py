@@ -66,6 +66,8 @@ def end(viewer: subprocess.Popen[str]) -> str:
 def test_a_browser_sees_the_training_until_ctrl_c(
     job: NativeJobs, process_space: ProcessSpace, process_user: Jobs
 ) -> None:
+    refused = process_user.call("tensorboard", "j", *ON, "--python", "venv/bin/python")
+    assert refused.returncode == 2 and "give --image" in refused.stderr
     viewer = process_user.start("tensorboard", "j", *ON, "--port", 0)
     assert viewer.stdout and viewer.stderr
     address = viewer.stdout.readline().strip()

@@ -135,6 +135,16 @@ def test_what_pods_cannot_have_is_wrong_use(space: Space, user: Jobs) -> None:
     assert space.api.items(space.jobs) == []
 
 
+def test_a_model_file_that_may_be_misspelt_is_told(space: Space, user: Jobs) -> None:
+    make_claim(space)
+    flags = (*TRAIN, *ON, "--detach", "--job")
+    told = user.call("train", "/no/such/model.yaml", MODEL, *flags, "a")
+    assert told.returncode == 0
+    assert "this machine has no file /no/such/model.yaml and no volume of the pods holds it" in told.stderr
+    on_volume = user.call("train", "/muster-test/data/model.yaml", MODEL, *flags, "b")
+    assert on_volume.returncode == 0 and "no volume" not in on_volume.stderr
+
+
 def test_the_models_text_is_read_from_a_variable(user: Jobs) -> None:
     user.ok("sample", "clicks", "--rows", 200, "--out", "clicks.csv")
     user.environment["MUSTER_MODEL_FILE"] = SPEC.read_text()
