@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cmath>
 #include <csignal>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 
 #include "muster/process/child.h"
+#include "muster/tune/trial_output.h"
 
 namespace muster::tune {
 namespace {
@@ -22,68 +22,6 @@ using process::Descriptor;
 constexpr int kPollMillis = 200;
 // Between SIGTERM and SIGKILL.
 constexpr double kGraceSeconds = 30;
-constexpr size_t kLongestLine = size_t{1} << 20;
-
-// Takes a trial's output, line by line.
-class OutputReader {
- public:
-  OutputReader(const std::string& metric, const AddReport& report)
-      : metric_(metric), report_(report) {}
-
-  // Returns why the trial must stop, or "".
-  absl::StatusOr<std::string> Add(std::string_view bytes) {
-    std::string why;
-    line_ += bytes;
-    for (size_t end = line_.find('\n'); end != line_.npos; end = line_.find('\n')) {
-      MUSTER_ASSIGN_OR_RETURN(std::string stop, AddLine(std::string_view(line_).substr(0, end)));
-      if (why.empty()) why = std::move(stop);
-      line_.erase(0, end + 1);
-    }
-    if (line_.size() > kLongestLine) line_.clear();
-    return why;
-  }
-
-  // A last line without an end.
-  absl::Status Finish() { return AddLine(std::exchange(line_, "")).status(); }
-
-  bool has_value() const { return reports_ > 0; }
-  const Report& last() const { return last_; }
-  const std::string& last_line() const { return last_line_; }
-
- private:
-  absl::StatusOr<std::string> AddLine(std::string_view line) {
-    if (line.find_first_not_of(" \t\r") == line.npos) return "";
-    last_line_ = line.substr(0, 200);
-    if (line.front() != '{') return "";
-    const auto json = formats::ParseJsonObject(line, "a trial's line");
-    if (!json.ok()) return "";
-    const auto value = json->find(metric_);
-    if (value == json->end() || !(value->is_number() || value->is_null())) return "";
-    ++reports_;
-    last_ = {.resource = Int(*json, {"epoch", "step", "global_step"}, reports_),
-             .value = value->is_number() ? value->get<double>() : std::nan(""),
-             .records = static_cast<uint64_t>(Int(*json, {"records", "examples"}, 0)),
-             .step = Int(*json, {"step", "global_step"}, 0)};
-    return report_(last_);
-  }
-
-  // The first of these members that is a number.
-  static int64_t Int(const Json& json, std::initializer_list<const char*> names, int64_t fallback) {
-    for (const char* const name : names) {
-      const auto found = json.find(name);
-      if (found == json.end() || !found->is_number()) continue;
-      const auto value = found->get<double>();
-      if (value >= 0 && value < 9e15) return static_cast<int64_t>(value);
-    }
-    return fallback;
-  }
-
-  const std::string& metric_;
-  const AddReport& report_;
-  std::string line_, last_line_;
-  int64_t reports_ = 0;
-  Report last_;
-};
 
 // A trial's process, with its output.
 class Process {
@@ -138,20 +76,6 @@ class Process {
   std::unique_ptr<Child> child_;
 };
 
-// ": ", with the last line of the log: the error that a program prints before it ends.
-std::string LastLine(const std::string& log) {
-  constexpr off_t kTail = 4096;
-  const Descriptor file(open(log.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return "";
-  const off_t size = lseek(file.get(), 0, SEEK_END);
-  char buffer[kTail];
-  const ssize_t count = pread(file.get(), buffer, sizeof buffer, size > kTail ? size - kTail : 0);
-  std::string_view text(buffer, count > 0 ? static_cast<size_t>(count) : 0);
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  if (text.empty()) return "";
-  return StrCat(": ", text.substr(text.rfind('\n') + 1));
-}
-
 class CommandObjective : public Objective {
  public:
   explicit CommandObjective(CommandSpec spec) : spec_(std::move(spec)) {}
@@ -185,13 +109,9 @@ class CommandObjective : public Objective {
     }
     if (!exit.ok()) {
       return absl::InternalError(
-          StrCat(process::DescribeExit(exit), LastLine(log), "; its output is in ", log));
+          StrCat(process::DescribeExit(exit), ReadLastLine(log), "; its output is in ", log));
     }
-    if (!reader.has_value()) {
-      return absl::InvalidArgumentError(StrCat("no line of its output is JSON with \"",
-                                               spec_.metric, "\": its last line is '",
-                                               reader.last_line(), "'; its output is in ", log));
-    }
+    if (!reader.has_value()) return reader.DescribeNoValue(log);
     return outcome;
   }
 

@@ -6,9 +6,11 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <random>
 #include <system_error>
 #include <thread>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 
 #include "muster/io/file_system.h"
@@ -18,6 +20,8 @@ namespace muster::tune {
 namespace {
 
 constexpr double kLookSeconds = 0.05;
+constexpr uint64_t kMostIdBytes = 256;
+constexpr size_t kMostNameBytes = 30;  // a job's name has at most 63, with the numbers of its pods
 
 }  // namespace
 
@@ -61,6 +65,24 @@ std::string StudyFolder::best() const { return io::JoinPath(path_, "best"); }
 
 std::string StudyFolder::trial(int64_t number) const {
   return io::JoinPath(trials(), absl::StrFormat("%04d", number));
+}
+
+absl::StatusOr<std::string> StudyFolder::GetId(io::FileSystem& files) const {
+  const std::string path = io::JoinPath(path_, "id");
+  auto kept = io::ReadFile(files, path, kMostIdBytes);
+  if (kept.ok() || !absl::IsNotFound(kept.status())) return kept;
+  std::string id;
+  for (const char c : io::Basename(path_).substr(0, kMostNameBytes)) {
+    const bool is_plain = absl::ascii_isalnum(static_cast<unsigned char>(c));
+    if (is_plain) id += absl::ascii_tolower(static_cast<unsigned char>(c));
+    if (!is_plain && !id.empty() && !id.ends_with('-')) id += '-';
+  }
+  if (id.empty() || !absl::ascii_isalpha(static_cast<unsigned char>(id.front())))
+    id = "study-" + id;
+  if (!id.ends_with('-')) id += '-';
+  id += absl::StrFormat("%05x", std::random_device()() % 0x100000);
+  MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(files, path, id));
+  return id;
 }
 
 }  // namespace muster::tune

@@ -5,6 +5,7 @@
 //   logs/0007.log  the output of trial 7, if it is a process
 //   hparams        what TensorBoard's HParams page shows
 //   best           the exported model of the best trial
+//   id             what the names of the study's jobs begin with, if its trials are jobs
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "muster/base/status.h"
+#include "muster/io/file_system.h"
 #include "muster/process/descriptor.h"
 
 namespace muster::tune {
@@ -31,6 +33,9 @@ class StudyFolder {
   std::string logs() const;
   std::string hparams() const;
   std::string best() const;
+  // The folder's name in the letters of a job's name, with some random ones, which are kept: no
+  // other study has it, nor has one that is begun in this folder after this one was removed.
+  absl::StatusOr<std::string> GetId(io::FileSystem& files) const;
 
  private:
   explicit StudyFolder(std::string path) : path_(std::move(path)) {}

@@ -245,65 +245,85 @@ namespace {
 std::string GetModelText() { return StrCat("env:", kModelVariable); }
 
 // A model file goes in an environment variable, as it does to pods; an export's folder is staged.
-absl::Status TrainOnYarn(const TrainFlags& flags, const ClusterTrainFlags& cluster,
-                         const std::vector<std::string>& arguments, const ModelForJob& model) {
+absl::StatusOr<ClusterTraining> PlanOnYarn(const TrainFlags& flags,
+                                           const ClusterTrainFlags& cluster,
+                                           const std::vector<std::string>& arguments,
+                                           const ModelForJob& model) {
   if (!cluster.volumes.empty() || !cluster.pod_template.empty()) {
     throw CLI::ValidationError("--on yarn",
                                "--volume and --pod-template are for --on kubernetes alone");
   }
-  JobRequest request;
-  MUSTER_ASSIGN_OR_RETURN(request.spec, MakeSpec(flags));
-  const bool is_alone = request.spec.total() == 1;
-  YarnFlags yarn = cluster.yarn;
+  ClusterTraining plan = {.yarn = cluster.yarn};
+  MUSTER_ASSIGN_OR_RETURN(plan.spec, MakeSpec(flags));
+  const bool is_alone = plan.spec.total() == 1;
   std::string name;
   if (!model.folder.empty()) {
     name = kModelFolder;
-    yarn.folders.emplace_back(model.folder, name);
+    plan.yarn.folders.emplace_back(model.folder, name);
   } else if (!model.text.empty()) {
     name = GetModelText();
-    yarn.folders.insert(yarn.folders.end(), model.files.begin(), model.files.end());
+    plan.yarn.folders.insert(plan.yarn.folders.end(), model.files.begin(), model.files.end());
   }
-  request.spec.archives = cluster.archives;
+  plan.spec.archives = cluster.archives;
   Json pod_template = job::TemplateFor(MakeCommand(flags, is_alone, name, arguments));
   if (!model.text.empty()) job::SetEnv(kModelVariable, model.text, &pod_template);
-  for (auto& [type, replica] : request.spec.replicas) replica.pod_template = pod_template;
-  MUSTER_RETURN_IF_ERROR(job::Validate(request.spec, "job"));
-  return SubmitToYarnAndFollow(request, yarn, cluster.detach);
+  for (auto& [type, replica] : plan.spec.replicas) replica.pod_template = pod_template;
+  MUSTER_RETURN_IF_ERROR(job::Validate(plan.spec, "job"));
+  return plan;
 }
 
-}  // namespace
-
-absl::Status TrainOnCluster(const TrainFlags& flags, const ClusterTrainFlags& cluster,
-                            const std::vector<std::string>& arguments) {
-  const auto files = files::OpenFileSystems();
-  MUSTER_ASSIGN_OR_RETURN(const ModelForJob model,
-                          ReadModelForJob(*files, flags, cluster.where.on));
-  MUSTER_RETURN_IF_ERROR(CheckAllPaths(*files, flags, cluster.where.on, model.travels()));
-  if (cluster.where.is_yarn()) return TrainOnYarn(flags, cluster, arguments, model);
+absl::StatusOr<ClusterTraining> PlanOnKubernetes(io::FileSystem& files, const TrainFlags& flags,
+                                                 const ClusterTrainFlags& cluster,
+                                                 const std::vector<std::string>& arguments,
+                                                 const ModelForJob& model) {
   if (!cluster.archives.empty()) throw CLI::ValidationError("--archive", "is for --on yarn alone");
   RefuseYarnFlags(cluster.yarn, {"--image"});
   launch::kubernetes::TrainingPod pod = {.image = GetPodImage(cluster.yarn.images),
                                          .model = model.text,
                                          .model_variable = kModelVariable};
-  MUSTER_ASSIGN_OR_RETURN(pod.pod_template, ReadTemplate(*files, cluster.pod_template));
+  MUSTER_ASSIGN_OR_RETURN(pod.pod_template, ReadTemplate(files, cluster.pod_template));
   for (const std::string& text : cluster.volumes) {
     pod.volumes.push_back(*launch::kubernetes::ParseClaimMount(text));  // it was checked
   }
-  MUSTER_ASSIGN_OR_RETURN(job::JobSpec spec, MakeSpec(flags));
-  RefuseUnlessOk(job::CheckClusterName(spec.name));
+  ClusterTraining plan;
+  MUSTER_ASSIGN_OR_RETURN(plan.spec, MakeSpec(flags));
+  RefuseUnlessOk(job::CheckClusterName(plan.spec.name));
   const std::string name = model.text.empty() ? "" : GetModelText();
-  pod.command = MakeCommand(flags, spec.total() == 1, name, arguments);
+  pod.command = MakeCommand(flags, plan.spec.total() == 1, name, arguments);
   auto pod_template = launch::kubernetes::MakeTrainingTemplate(pod);
   RefuseUnlessOk(pod_template.status());
   CheckModelFolder(flags, *pod_template);
   if (!model.travels()) TellOfModelPath(flags.spec, *pod_template);
-  for (auto& [type, replica] : spec.replicas) replica.pod_template = *pod_template;
+  for (auto& [type, replica] : plan.spec.replicas) replica.pod_template = *pod_template;
   MUSTER_RETURN_IF_ERROR(launch::kubernetes::CheckClaims(pod.volumes, cluster.where.cluster));
-  MUSTER_RETURN_IF_ERROR(SubmitToCluster({.job = job::ManifestJson(spec)}, cluster.where));
-  if (!cluster.detach) return FollowByName(spec.name, spec, stdout);
-  std::printf("%s\n", spec.name.c_str());
-  SayNextSteps({StrCat("muster status ", spec.name, " --watch"),
-                StrCat("muster logs -f ", spec.name), StrCat("muster stop ", spec.name)});
+  return plan;
+}
+
+}  // namespace
+
+absl::StatusOr<ClusterTraining> PlanTraining(const TrainFlags& flags,
+                                             const ClusterTrainFlags& cluster,
+                                             const std::vector<std::string>& arguments) {
+  const auto files = files::OpenFileSystems();
+  MUSTER_ASSIGN_OR_RETURN(const ModelForJob model,
+                          ReadModelForJob(*files, flags, cluster.where.on));
+  MUSTER_RETURN_IF_ERROR(CheckAllPaths(*files, flags, cluster.where.on, model.travels()));
+  return cluster.where.is_yarn() ? PlanOnYarn(flags, cluster, arguments, model)
+                                 : PlanOnKubernetes(*files, flags, cluster, arguments, model);
+}
+
+absl::Status TrainOnCluster(const TrainFlags& flags, const ClusterTrainFlags& cluster,
+                            const std::vector<std::string>& arguments) {
+  MUSTER_ASSIGN_OR_RETURN(const ClusterTraining plan, PlanTraining(flags, cluster, arguments));
+  if (cluster.where.is_yarn()) {
+    return SubmitToYarnAndFollow({.spec = plan.spec}, plan.yarn, cluster.detach);
+  }
+  MUSTER_RETURN_IF_ERROR(SubmitToCluster({.job = job::ManifestJson(plan.spec)}, cluster.where));
+  const std::string& name = plan.spec.name;
+  if (!cluster.detach) return FollowByName(name, plan.spec, stdout);
+  std::printf("%s\n", name.c_str());
+  SayNextSteps({StrCat("muster status ", name, " --watch"), StrCat("muster logs -f ", name),
+                StrCat("muster stop ", name)});
   return absl::OkStatus();
 }
 

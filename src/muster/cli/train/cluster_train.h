@@ -9,6 +9,7 @@
 #include "muster/cli/jobs/where_flags.h"
 #include "muster/cli/jobs/yarn_flags.h"
 #include "muster/cli/train/train_run.h"
+#include "muster/job/job_spec.h"
 
 namespace muster::cli {
 
@@ -22,6 +23,17 @@ struct ClusterTrainFlags {
 };
 
 void AddClusterTrainFlags(CLI::App& verb, ClusterTrainFlags* flags);
+
+// A training as the job of a cluster that it becomes.
+struct ClusterTraining {
+  job::JobSpec spec = {};
+  YarnFlags yarn = {};  // of YARN, with the files that travel with the job
+};
+// Checks the training and what it needs of the cluster, and submits nothing. `arguments` are those
+// of `muster train`. What is found wrong in them is wrong use.
+absl::StatusOr<ClusterTraining> PlanTraining(const TrainFlags& flags,
+                                             const ClusterTrainFlags& cluster,
+                                             const std::vector<std::string>& arguments);
 
 // Submits the job and shows what its tasks write until it has ended. `arguments` are those of the
 // command. What is found wrong in them is wrong use.

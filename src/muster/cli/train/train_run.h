@@ -66,6 +66,8 @@ absl::StatusOr<train::TrainingRequest> PrepareTraining(TrainFlags& flags, io::Fi
 // Reads the words after `muster train`, of a training in one process. INVALID_ARGUMENT for wrong
 // use. The topics of Kafka are not fixed yet (kafka_ranges.h).
 absl::Status ParseTrainFlags(const std::vector<std::string>& words, TrainFlags* flags);
+// Sets the number of replicas: "4", or "2:4" for two to four. INVALID_ARGUMENT.
+absl::Status ParseWorkers(const std::string& text, TrainFlags* flags);
 
 // Runs this process's part of a training: all of it, or the task that TF_CONFIG names.
 absl::Status RunTrain(TrainFlags& flags);

@@ -109,7 +109,11 @@ void PrintText(const tune::StudySpec& spec, const tune::StudyJournal::Snapshot& 
   if (best.trial == nullptr) return;
   std::printf("Best: trial %lld, %s %s\n", static_cast<long long>(best.trial->number),
               spec.goal.metric.c_str(), FormatValue(best.trial->value).c_str());
-  if (!best.saved_model.empty()) std::printf("  exported   %s\n", best.saved_model.c_str());
+  if (!best.saved_model.empty()) {
+    std::printf("  exported   %s\n", best.saved_model.c_str());
+  } else if (!best.model_dir.empty()) {
+    std::printf("  its model  %s, on the volume of the jobs\n", best.model_dir.c_str());
+  }
   std::printf("The same by itself:\n  %s\n", absl::StrJoin(best.commands, "\n  ").c_str());
 }
 
@@ -213,6 +217,7 @@ void PrintStudy(const OutputFlags& output, const tune::StudySpec& spec,
     json["best"] = TrialJson(spec, *best.trial);
     json["best"].erase("event");
     json["command"] = absl::StrJoin(best.commands, " && ");
+    json["model_dir"] = best.model_dir.empty() ? Json(nullptr) : Json(best.model_dir);
     json["saved_model"] = best.saved_model.empty() ? Json(nullptr) : Json(best.saved_model);
   }
   PrintJsonLine(json);

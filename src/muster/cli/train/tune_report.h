@@ -44,6 +44,7 @@ struct BestTrial {
   const tune::Trial* trial = nullptr;
   std::vector<std::string> commands = {};  // that reproduce it, one after the other
   std::string saved_model = {};            // "" if none was made
+  std::string model_dir = {};              // "": its program keeps it
 };
 
 void PrintStudy(const OutputFlags& output, const tune::StudySpec& spec,

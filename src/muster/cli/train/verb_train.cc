@@ -177,8 +177,9 @@ void ShareDataFlags(TrainFlags* flags) {
   flags->eval.data.kafka = flags->data.kafka;
 }
 
-// "4", or "2:4" for two to four.
-void ParseWorkers(const std::string& text, TrainFlags* flags) {
+}  // namespace
+
+absl::Status ParseWorkers(const std::string& text, TrainFlags* flags) {
   constexpr int kMost = 1000;
   const size_t colon = text.find(':');
   const bool range = colon != std::string::npos;
@@ -187,13 +188,13 @@ void ParseWorkers(const std::string& text, TrainFlags* flags) {
                      absl::SimpleAtoi(text.substr(range ? colon + 1 : 0), &flags->workers) &&
                      fewest >= 1 && fewest <= flags->workers && flags->workers <= kMost;
   if (!sound) {
-    throw CLI::ValidationError("--workers", StrCat("'", text, "' is neither a number from 1 to ",
-                                                   kMost, " nor a range such as 2:4"));
+    return absl::InvalidArgumentError(StrCat("--workers: '", text,
+                                             "' is neither a number from 1 to ", kMost,
+                                             " nor a range such as 2:4"));
   }
   flags->min_workers = range ? fewest : 0;
+  return absl::OkStatus();
 }
-
-}  // namespace
 
 absl::Status ParseTrainFlags(const std::vector<std::string>& words, TrainFlags* flags) {
   const auto parsed = std::make_shared<TrainFlags>();
@@ -229,7 +230,8 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
       "      --workers 4 --on yarn --queue research");
   AddFlags(verb, flags);
   verb->add_option_function<std::string>(
-          "--workers", [flags](const std::string& text) { ParseWorkers(text, flags.get()); },
+          "--workers",
+          [flags](const std::string& text) { RefuseUnlessOk(ParseWorkers(text, flags.get())); },
           "Replicas that train together, each with its part of the data and batches of the batch "
           "size: a job of this machine (docs/distributed.md). MIN:MAX: it continues while MIN are "
           "present")

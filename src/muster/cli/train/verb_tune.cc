@@ -17,11 +17,13 @@
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/train/model_flags.h"
 #include "muster/cli/train/model_text.h"
+#include "muster/cli/train/tune_cluster.h"
 #include "muster/cli/train/tune_population.h"
 #include "muster/cli/train/tune_report.h"
 #include "muster/cli/train/tune_training.h"
 #include "muster/cli/train/verbs.h"
 #include "muster/files/file_systems.h"
+#include "muster/io/path_scheme.h"
 #include "muster/tune/command_objective.h"
 #include "muster/tune/runner.h"
 #include "muster/tune/study_events.h"
@@ -46,7 +48,10 @@ struct TuneFlags {
   int64_t trials = 0;
   std::string time;
   OutputFlags output;
+  ClusterTrialFlags cluster;
   std::vector<std::string> command;  // "": the search of a model file
+
+  bool is_on_cluster() const { return cluster.train.where.is_elsewhere(); }
 };
 
 // "searches/adult.yaml" -> "adult-study".
@@ -77,6 +82,7 @@ absl::StatusOr<tune::SearchFile> LoadSearch(io::FileSystem& files, const TuneFla
   }
   if (flags.command.empty()) {
     MUSTER_RETURN_IF_ERROR(CheckSearch(files, search));
+    if (flags.is_on_cluster()) MUSTER_RETURN_IF_ERROR(CheckClusterTrials(search, flags.cluster));
   } else {
     MUSTER_RETURN_IF_ERROR(tune::CheckPlaceholders(flags.command, search.study.space));
   }
@@ -151,6 +157,17 @@ class Tuning {
   }
 
   absl::StatusOr<std::unique_ptr<tune::Objective>> NewObjective() {
+    if (flags_.is_on_cluster()) {
+      MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
+      MUSTER_ASSIGN_OR_RETURN(const std::string id, folder_->GetId(files_));
+      cluster_.emplace(ClusterTrials{.search = search_,
+                                     .flags = flags_.cluster,
+                                     .program = program,
+                                     .study_id = id,
+                                     .log_folder = folder_->logs(),
+                                     .stop = InterruptScope::requested()});
+      return NewClusterObjective(*cluster_);
+    }
     if (flags_.command.empty() && !flags_.processes) {
       return NewTrainingObjective(files_, clock_, search_, flags_.parallel,
                                   [this](int64_t trial) { return folder_->trial(trial); });
@@ -192,6 +209,14 @@ class Tuning {
   std::vector<std::string> BestCommands(const tune::History& history,
                                         const tune::Trial& best) const {
     std::vector<std::string> commands;
+    if (cluster_) {
+      std::vector<std::string> words = {"muster", "train"};
+      const std::vector<std::string> own =
+          ClusterTrainWords(search_, flags_.cluster, best.point,
+                            io::JoinPath(flags_.cluster.model_dir, "best-model"));
+      words.insert(words.end(), own.begin(), own.end());
+      return {QuoteCommand(words)};
+    }
     if (flags_.command.empty()) {
       for (std::vector<std::string>& words : ReproducingTrainings(search_, history, best)) {
         words.insert(words.begin(), {"muster", "train"});
@@ -213,10 +238,20 @@ class Tuning {
     return commands;
   }
 
+  std::string GetModelFolder(const tune::Trial& trial) const {
+    return cluster_ ? GetClusterFolder(*cluster_, trial.number) : folder_->trial(trial.number);
+  }
+
+  // Whether this machine reads the model folders of trials. The volumes of pods are elsewhere.
+  bool CanExport() const {
+    return flags_.command.empty() &&
+           (!cluster_ || !io::PathScheme(flags_.cluster.model_dir).empty());
+  }
+
   // Exports the best trial's model, in place of that of an earlier end of the study.
   absl::Status Export(const tune::Trial& best) {
     TrainedModelFlags trained;
-    trained.run.model_dir = folder_->trial(best.number);
+    trained.run.model_dir = GetModelFolder(best);
     if (best.step > 0) {
       trained.checkpoint = io::JoinPath(trained.run.model_dir, StrCat("model.ckpt-", best.step));
     }
@@ -232,13 +267,15 @@ class Tuning {
     BestTrial best;
     best.trial = tune::FindBest(study.history, search_.study.goal);
     if (InterruptScope::requested()) {
-      return absl::CancelledError(StrCat("stopped by ", InterruptScope::StoppedBy(), " after ",
-                                         study.history.size(),
-                                         " trials; the same command continues"));
+      return absl::CancelledError(
+          StrCat("stopped by ", InterruptScope::StoppedBy(), " after ", study.history.size(),
+                 " trials; the same command continues",
+                 cluster_ ? ", and the jobs of its trials do meanwhile" : ""));
     }
     if (best.trial != nullptr) {
       best.commands = BestCommands(study.history, *best.trial);
-      if (flags_.command.empty()) {
+      if (flags_.command.empty()) best.model_dir = GetModelFolder(*best.trial);
+      if (CanExport()) {
         MUSTER_RETURN_IF_ERROR(Annotate(Export(*best.trial), "exporting the best trial's model"));
         best.saved_model = folder_->best();
       }
@@ -254,6 +291,7 @@ class Tuning {
   const tune::SearchFile search_;
   std::unique_ptr<tune::StudyFolder> folder_;
   std::string program_;
+  std::optional<ClusterTrials> cluster_;
 };
 
 absl::Status RunTune(TuneFlags& flags) {
@@ -278,7 +316,9 @@ void AddTune(CLI::App& app, const std::vector<std::string>& command) {
       "(docs/tune.md).\n"
       "Examples:\n"
       "  muster tune examples/adult/search.yaml --parallel 2\n"
-      "  muster tune search.yaml --trials 30 -- python train.py --lr {lr}");
+      "  muster tune search.yaml --trials 30 -- python train.py --lr {lr}\n"
+      "  muster tune clicks.yaml --parallel 8 --on kubernetes --image example/muster:1 \\\n"
+      "      --volume data:/data --model-dir /data/studies");
   verb->add_option("search", flags->search, "Search file (docs/tune.md)")
       ->required()
       ->type_name("FILE");
@@ -301,8 +341,17 @@ void AddTune(CLI::App& app, const std::vector<std::string>& command) {
                  "(docs/formats/study_calls.md)");
   AddOutputFlags(*verb, &flags->output);
   Group(*verb, kResults, {"--json", "--quiet"});
-  verb->callback([flags, command] {
+  AddClusterTrialFlags(*verb, &flags->cluster);
+  for (const char* const local : {"--processes", "--serve"}) {
+    verb->get_option("--on")->excludes(local);
+  }
+  verb->callback([verb, flags, command] {
     flags->command = command;
+    ReadClusterTrialFlags(*verb, &flags->cluster);
+    if (flags->is_on_cluster() && !command.empty()) {
+      throw CLI::ValidationError("--on",
+                                 "a command's trials run here: give --on to what it starts");
+    }
     if (flags->serve && !command.empty()) {
       throw CLI::ValidationError("--serve", "runs no command: leave out what follows --");
     }

@@ -1,0 +1,58 @@
+// Trials of `muster tune --on kubernetes|yarn`: each is a training that is a job of a cluster, as
+// `muster train --on` makes it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "muster/cli/train/cluster_train.h"
+#include "muster/tune/runner.h"
+#include "muster/tune/search_file.h"
+
+namespace muster::cli {
+
+struct ClusterTrialFlags {
+  ClusterTrainFlags train;
+  std::string workers;  // as --workers of muster train; "": one replica
+  int ps = 0;
+  std::string model_dir;  // the folder of the trials' model folders, by a path of the tasks
+  // The same flags as words, without --model-dir.
+  std::vector<std::string> words = {};
+};
+
+// Adds --on and what goes with it, --workers, --ps and --model-dir.
+void AddClusterTrialFlags(CLI::App& verb, ClusterTrialFlags* flags);
+// Fills `words`, from the flags that were given. Wrong use of them throws.
+void ReadClusterTrialFlags(const CLI::App& verb, ClusterTrialFlags* flags);
+
+struct ClusterTrials {
+  const tune::SearchFile& search;
+  const ClusterTrialFlags& flags;
+  std::string program;     // muster itself
+  std::string study_id;    // StudyFolder::GetId()
+  std::string log_folder;  // of the study; it exists
+  const std::atomic<bool>& stop;
+};
+
+// The words after `muster train` that train the point on the cluster in `model_dir`.
+std::vector<std::string> ClusterTrainWords(const tune::SearchFile& search,
+                                           const ClusterTrialFlags& flags, const tune::Point& point,
+                                           const std::string& model_dir);
+
+// A trial's model folder, by a path of the tasks.
+std::string GetClusterFolder(const ClusterTrials& trials, int64_t trial);
+
+// Checks with a point of the space what a trial's job needs. It submits nothing.
+absl::Status CheckClusterTrials(const tune::SearchFile& search, const ClusterTrialFlags& flags);
+
+// A trial's job that is there already, of a process that was killed, is followed and not submitted
+// again. When this process is told to end, the jobs continue. A job that has succeeded, or that the
+// study has stopped, is removed; one that has failed stays. What `trials` refers to must outlive
+// the objective.
+std::unique_ptr<tune::Objective> NewClusterObjective(ClusterTrials trials);
+
+}  // namespace muster::cli
