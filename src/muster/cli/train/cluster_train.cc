@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -38,14 +39,20 @@ constexpr size_t kMaxModelBytes = size_t{100} << 10;
 
 bool HasScheme(const std::string& path) { return !io::PathScheme(path).empty(); }
 
-absl::StatusOr<Json> ReadTemplate(io::FileSystem& files, const std::string& path) {
-  if (path.empty()) return Json::object();
+// The template, and where it stands, if there is such a file.
+struct TemplateFile {
+  Json json = Json::object();
+  std::optional<formats::YamlReader> place = {};
+};
+
+absl::StatusOr<TemplateFile> ReadTemplate(io::FileSystem& files, const std::string& path) {
+  if (path.empty()) return TemplateFile();
   MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(files, path, kMaxTemplateBytes));
   MUSTER_ASSIGN_OR_RETURN(const auto root, formats::YamlReader::Parse(text, path));
   Json json = formats::YamlToJson(root);
   MUSTER_RETURN_IF_ERROR(root.status());
   const bool is_pod = json.is_object() && json.contains("spec") && json["spec"].is_object();
-  if (is_pod) return json;
+  if (is_pod) return TemplateFile{.json = std::move(json), .place = root};
   return absl::InvalidArgumentError(
       StrCat(path, ": is no pod template: a map with 'spec', and 'metadata' if there is any"));
 }
@@ -281,11 +288,13 @@ absl::StatusOr<ClusterTraining> PlanOnKubernetes(io::FileSystem& files, const Tr
   launch::kubernetes::TrainingPod pod = {.image = GetPodImage(cluster.yarn.images),
                                          .model = model.text,
                                          .model_variable = kModelVariable};
-  MUSTER_ASSIGN_OR_RETURN(pod.pod_template, ReadTemplate(files, cluster.pod_template));
+  ClusterTraining plan;
+  MUSTER_ASSIGN_OR_RETURN(TemplateFile file, ReadTemplate(files, cluster.pod_template));
+  pod.pod_template = std::move(file.json);
+  plan.pod_template = std::move(file.place);
   for (const std::string& text : cluster.volumes) {
     pod.volumes.push_back(*launch::kubernetes::ParseClaimMount(text));  // it was checked
   }
-  ClusterTraining plan;
   MUSTER_ASSIGN_OR_RETURN(plan.spec, MakeSpec(flags));
   RefuseUnlessOk(job::CheckClusterName(plan.spec.name));
   const std::string name = model.text.empty() ? "" : GetModelText();
@@ -318,7 +327,9 @@ absl::Status TrainOnCluster(const TrainFlags& flags, const ClusterTrainFlags& cl
   if (cluster.where.is_yarn()) {
     return SubmitToYarnAndFollow({.spec = plan.spec}, plan.yarn, cluster.detach);
   }
-  MUSTER_RETURN_IF_ERROR(SubmitToCluster({.job = job::ManifestJson(plan.spec)}, cluster.where));
+  MUSTER_RETURN_IF_ERROR(SubmitToCluster(
+      {.job = job::ManifestJson(plan.spec), .places = {.pod_template = plan.pod_template}},
+      cluster.where));
   const std::string& name = plan.spec.name;
   if (!cluster.detach) return FollowByName(name, plan.spec, stdout);
   std::printf("%s\n", name.c_str());

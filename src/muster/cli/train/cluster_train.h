@@ -2,6 +2,7 @@
 // run `muster worker`.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "muster/cli/jobs/where_flags.h"
 #include "muster/cli/jobs/yarn_flags.h"
 #include "muster/cli/train/train_run.h"
+#include "muster/formats/yaml_reader.h"
 #include "muster/job/job_spec.h"
 
 namespace muster::cli {
@@ -28,6 +30,8 @@ void AddClusterTrainFlags(CLI::App& verb, ClusterTrainFlags* flags);
 struct ClusterTraining {
   job::JobSpec spec = {};
   YarnFlags yarn = {};  // of YARN, with the files that travel with the job
+  // Of Kubernetes: where --pod-template stands in its file.
+  std::optional<formats::YamlReader> pod_template = {};
 };
 // Checks the training and what it needs of the cluster, and submits nothing. `arguments` are those
 // of `muster train`. What is found wrong in them is wrong use.

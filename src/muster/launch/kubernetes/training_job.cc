@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <span>
 #include <utility>
 
 #include "muster/base/crc32c.h"
+#include "muster/base/nearest.h"
 #include "muster/job/annotations.h"
 #include "muster/job/manifest.h"
 #include "muster/launch/kubernetes/native_pod.h"
@@ -185,9 +187,18 @@ absl::StatusOr<TrainingJob> ReadTrainingJob(const Json& object) {
 }
 
 absl::Status CheckTemplate(const Json& pod_template) {
-  const Json& containers = Child(Child(pod_template, "spec"), "containers");
+  const Json& spec = Child(pod_template, "spec");
+  const Json& containers = Child(spec, "containers");
   if (!containers.is_array() || containers.empty()) {
-    return absl::InvalidArgumentError("containers definition expected");
+    const std::string right = "containers";
+    std::string given;  // in its place
+    if (spec.is_object() && !spec.contains(right)) {
+      for (const auto& [key, value] : spec.items()) {
+        if (!Nearest(key, std::span(&right, 1)).empty())
+          given = StrCat("; the key is 'containers', not '", key, "'");
+      }
+    }
+    return absl::InvalidArgumentError(StrCat("containers definition expected", given));
   }
   bool found = false;
   for (const Json& container : containers) {

@@ -251,7 +251,9 @@ def test_a_mistake_in_a_file_is_named_with_its_line(space: Space, user: Jobs) ->
     check("Worker:", "Wroker:", 11, "(did you mean 'Worker'?)")
     check("muster/stop", "muster/modelDri", 5, "(did you mean 'modelDir'?)")
     check("name: tensorflow", "name: main", 13, "there is no container named tensorflow")
+    check("containers:", "container:", 13, "the key is 'containers', not 'container'")
     # What only the server knows, which has not kept anything.
+    check("replicas: 2", 'replicas: "2"', 11, "the API server refuses it: spec.tfReplicaSpecs.Worker.replicas: ")
     policy = "imagePullPolicy: Always"
     check(policy, "imagePulPolicy: Always", 17, "(did you mean 'imagePullPolicy'?)")
     check(policy, "imagePullPolicy: Allways", 17, "would be refused: ")

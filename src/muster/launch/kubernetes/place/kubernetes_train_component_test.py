@@ -135,6 +135,23 @@ def test_what_pods_cannot_have_is_wrong_use(space: Space, user: Jobs) -> None:
     assert space.api.items(space.jobs) == []
 
 
+def test_a_mistake_in_a_pod_template_is_named_with_its_line(
+    space: Space, user: Jobs, tmp_path: pathlib.Path
+) -> None:
+    make_claim(space)
+    template = tmp_path / "pod.yaml"
+    template.write_text(
+        "spec:\n"
+        "  containers:\n"
+        "  - name: tensorflow\n"
+        "    imagePulPolicy: Always\n"
+    )
+    refused = user.call("train", SPEC, MODEL, *TRAIN, *ON, "--pod-template", template, "--detach")
+    assert refused.returncode == 1
+    assert f"{template}:4: " in refused.stderr and "did you mean 'imagePullPolicy'?" in refused.stderr
+    assert space.api.items(space.jobs) == []
+
+
 def test_a_model_file_that_may_be_misspelt_is_told(space: Space, user: Jobs) -> None:
     make_claim(space)
     flags = (*TRAIN, *ON, "--detach", "--job")

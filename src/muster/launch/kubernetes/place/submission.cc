@@ -62,21 +62,21 @@ absl::StatusOr<JobFile> ReadJobFile(std::string_view text, const std::string& na
     MUSTER_RETURN_IF_ERROR(object.status());
     if (kind != "TFJob") {
       others.push_back(kind.empty() ? "a document without a kind" : kind);
-    } else if (file.place) {
+    } else if (file.places.job) {
       object.Fail("has more than one TFJob; give one in a file");
       return object.status();
     } else {
-      file.place = object;
+      file.places.job = object;
     }
   }
-  if (!file.place) {
+  if (!file.places.job) {
     return absl::InvalidArgumentError(StrCat(
         name, ": holds no TFJob, but ", others.empty() ? "nothing" : absl::StrJoin(others, ", ")));
   }
   MUSTER_RETURN_IF_ERROR(job::ParseManifest(text, name, kOwnAnnotations).status());
-  MUSTER_RETURN_IF_ERROR(CheckTemplatesOfFile(*file.place));
-  file.job = formats::YamlToJson(*file.place);
-  MUSTER_RETURN_IF_ERROR(file.place->status());
+  MUSTER_RETURN_IF_ERROR(CheckTemplatesOfFile(*file.places.job));
+  file.job = formats::YamlToJson(*file.places.job);
+  MUSTER_RETURN_IF_ERROR(file.places.job->status());
   file.job["apiVersion"] = IsLegacy(file.job) ? "kubeflow.org/v1alpha1" : "kubeflow.org/v1";
   file.job.erase("status");
   const auto read = ReadTrainingJob(file.job);
@@ -91,11 +91,11 @@ absl::StatusOr<JobFile> ReadJobFile(std::string_view text, const std::string& na
 
 absl::Status CheckJobName(const JobFile& file) {
   const absl::Status checked = job::CheckClusterName(GetName(file.job));
-  if (checked.ok() || !file.place) return checked;
-  const YamlReader name = file.place->At("metadata").At("name");
+  if (checked.ok() || !file.places.job) return checked;
+  const YamlReader name = file.places.job->At("metadata").At("name");
   if (name.AsString() != GetName(file.job)) return checked;  // the job was given another one
   name.Fail(ToStd(checked.message()));
-  return file.place->status();
+  return file.places.job->status();
 }
 
 absl::StatusOr<Json> SubmitJob(const JobFile& file, Cluster& cluster) {
@@ -108,8 +108,8 @@ absl::StatusOr<Json> SubmitJob(const JobFile& file, Cluster& cluster) {
                                              cluster.name_space, ": give --namespace ", named));
   }
   job["metadata"]["namespace"] = cluster.name_space;
-  MUSTER_RETURN_IF_ERROR(CheckTemplates(job, file.place, cluster));
-  MUSTER_RETURN_IF_ERROR(CheckClaimsOf(job, file.place, cluster));
+  MUSTER_RETURN_IF_ERROR(CheckTemplates(job, file.places, cluster));
+  MUSTER_RETURN_IF_ERROR(CheckClaimsOf(job, file.places, cluster));
   const KubeKind kind = {IsLegacy(job) ? "kubeflow.org/v1alpha1" : kTfJobs.group_version,
                          kTfJobs.plural};
   auto made = cluster.client->Create(GetTarget(kind, cluster.name_space), job);
@@ -121,7 +121,8 @@ absl::StatusOr<Json> SubmitJob(const JobFile& file, Cluster& cluster) {
                " already: choose another --name, or end and remove it (muster "
                "stop, muster rm)"));
   }
-  return AddAdvice(made.status(), cluster);
+  const absl::Status located = LocateRefusal(made.status(), file.places);
+  return located == made.status() ? AddAdvice(located, cluster) : located;
 }
 
 absl::Status CheckClaims(const std::vector<ClaimMount>& mounts, const ClusterFlags& flags) {

@@ -1,21 +1,20 @@
 // Submission: a TFJob file becomes an object of a cluster.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "muster/formats/yaml_reader.h"
 #include "muster/launch/kubernetes/place/cluster.h"
+#include "muster/launch/kubernetes/place/template_check.h"
 #include "muster/launch/kubernetes/place/training_template.h"
 
 namespace muster::launch::kubernetes {
 
 struct JobFile {
-  Json job = {};                                  // kubeflow.org/v1 or v1alpha1, as the file has it
-  std::vector<std::string> notes = {};            // for people: what of the file is not submitted
-  std::optional<formats::YamlReader> place = {};  // of the job in the file; unset: there is no file
+  Json job = {};                        // kubeflow.org/v1 or v1alpha1, as the file has it
+  std::vector<std::string> notes = {};  // for people: what of the file is not submitted
+  JobPlaces places = {};
 };
 
 // Reads the one TFJob of a YAML or JSON file, `name` in messages. INVALID_ARGUMENT "NAME:LINE: ..."

@@ -168,17 +168,34 @@ std::optional<Complaint> FindComplaint(const absl::Status& refusal,
   return std::nullopt;
 }
 
-absl::Status Refuse(const std::string& path, const std::string& message,
-                    const std::optional<YamlReader>& place) {
-  if (!place) return absl::InvalidArgumentError(StrCat(path, ": ", message));
-  FindDeepest(*place, path).Fail(message);
-  return place->status();
+// `path`: of a template within the job; `within`: of a field within that.
+absl::Status Refuse(const std::string& path, const std::string& within, const std::string& message,
+                    const JobPlaces& places) {
+  const std::string whole = within.empty() ? path : StrCat(path, ".", within);
+  if (!places.job && !places.pod_template) {
+    return absl::InvalidArgumentError(StrCat(whole, ": ", message));
+  }
+  const YamlReader& place = places.job ? *places.job : *places.pod_template;
+  FindDeepest(place, places.job ? whole : within).Fail(message);
+  return place.status();
 }
 
 }  // namespace
 
-absl::Status CheckTemplates(const Json& job, const std::optional<YamlReader>& place,
-                            Cluster& cluster) {
+absl::Status LocateRefusal(const absl::Status& refusal, const JobPlaces& places) {
+  constexpr std::string_view kInvalid = " is invalid: ";
+  const std::string_view message = ToStd(refusal.message());
+  const size_t found = message.find(kInvalid);
+  if (!absl::IsInvalidArgument(refusal) || found == message.npos || !places.job) return refusal;
+  std::string_view why = message.substr(found + kInvalid.size());
+  if (why.starts_with('[')) why.remove_prefix(1);
+  // It goes on with what was not checked, because of this.
+  why = why.substr(0, why.find(", <nil>: "));
+  FindDeepest(*places.job, ReadPath(why, 0)).Fail(StrCat("the API server refuses it: ", why));
+  return places.job->status();
+}
+
+absl::Status CheckTemplates(const Json& job, const JobPlaces& places, Cluster& cluster) {
   const std::string target =
       StrCat(GetTarget(kPodTemplates, cluster.name_space), "?dryRun=All&fieldValidation=Warn");
   for (auto& [path, pod_template] : GetTemplates(job)) {
@@ -196,14 +213,12 @@ absl::Status CheckTemplates(const Json& job, const std::optional<YamlReader>& pl
       if (!tried.ok()) return absl::OkStatus();  // it is not known
       continue;
     }
-    const std::string whole = complaint->path.empty() ? path : StrCat(path, ".", complaint->path);
-    return Refuse(whole, complaint->message, place);
+    return Refuse(path, complaint->path, complaint->message, places);
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckClaimsOf(const Json& job, const std::optional<YamlReader>& place,
-                           Cluster& cluster) {
+absl::Status CheckClaimsOf(const Json& job, const JobPlaces& places, Cluster& cluster) {
   for (const auto& [path, pod_template] : GetTemplates(job)) {
     const Json& volumes = Child(Child(pod_template, "spec"), "volumes");
     for (size_t i = 0; volumes.is_array() && i < volumes.size(); ++i) {
@@ -216,12 +231,12 @@ absl::Status CheckClaimsOf(const Json& job, const std::optional<YamlReader>& pla
         continue;
       }
       return Refuse(
-          StrCat(path, ".spec.volumes[", i, "].persistentVolumeClaim.claimName"),
+          path, StrCat("spec.volumes[", i, "].persistentVolumeClaim.claimName"),
           StrCat("there is no claim ", claim, " in the namespace ", cluster.name_space,
                  ": make it first, or name another one (kubectl get persistentvolumeclaims "
                  "--namespace ",
                  cluster.name_space, ")"),
-          place);
+          places);
     }
   }
   return absl::OkStatus();
