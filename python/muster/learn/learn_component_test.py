@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow
 import pytest
+from muster.learn import tables
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
@@ -72,6 +73,20 @@ def test_arrow_predicts_as_pandas_does(people) -> None:
     wanted = by_pandas.fit(X, y).predict_proba(X)
     np.testing.assert_array_equal(by_arrow.fit(table, y).predict_proba(table), wanted)
     np.testing.assert_array_equal(by_pandas.predict_proba(table), wanted)
+
+
+def test_durations_are_numbers_wherever_they_come_from() -> None:
+    hours = pd.Series(pd.to_timedelta([36, None, 12, 0], "h"))
+    plain = [None if pd.isna(value) else value.to_pytimedelta() for value in hours]
+    frames = [
+        pd.DataFrame({"a": hours}),
+        pd.DataFrame({"a": plain}, dtype=object),
+        pyarrow.table({"a": pyarrow.array(plain, pyarrow.duration("s"))}),
+        pyarrow.table({"a": pyarrow.array(plain, pyarrow.duration("ns"))}),
+    ]
+    for frame in frames:
+        column = tables.read(frame, "Classifier").columns[0]
+        np.testing.assert_array_equal(column, [1.5, np.nan, 0.5, 0])
 
 
 def test_missing_and_unknown_values_are_predicted(people) -> None:

@@ -146,7 +146,7 @@ def _arrow_column(column: Any) -> Any:
     if category:
         column = column.cast(column.type.value_type)
     kind = str(column.type)
-    if kind.startswith(("int", "uint", "float", "double", "half", "timestamp", "date")):
+    if kind.startswith(("int", "uint", "float", "double", "half", "timestamp", "date", "duration")):
         if kind.startswith("date"):
             column = column.cast("timestamp[ms]")
         values = np.asarray(column)
@@ -174,6 +174,8 @@ def plain(values: Any) -> Any:
             raise ValueError(f"Complex data not supported\n{values}\n")
         if not any(isinstance(value, (np.str_, np.bytes_)) for value in given):
             return np.array([np.nan if value is None else float(value) for value in values])
+    if given and all(isinstance(value, datetime.timedelta) for value in given):
+        return np.array([np.nan if value is None else value / _DAY.item() for value in values])
     if given and all(hasattr(value, "toordinal") for value in given):
         return np.array([None if value is None else _time(value) for value in values], _TIME)
     return values
