@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/data/spooled_chunk.h"
+
 namespace muster::data {
 namespace {
 
@@ -34,6 +36,7 @@ void ChunkPool::Return(std::unique_ptr<Chunk> chunk) {
   chunk->offsets.clear();
   chunk->left_out.clear();
   chunk->bad.clear();
+  chunk->memory.clear();
   MutexLock lock(&mutex_);
   if (free_.size() < kMaxFreeChunks) free_.push_back(std::move(chunk));
 }
@@ -71,11 +74,7 @@ std::shared_ptr<Chunk> FileSource::NewPiece(size_t chunk) const {
 absl::StatusOr<std::shared_ptr<const Chunk>> FileSource::Read(size_t chunk) const {
   const ChunkInfo& info = table_.chunks[chunk];
   MUSTER_ASSIGN_OR_RETURN(auto file, OpenFile(info.file));
-  if (info.compressed) {
-    MUSTER_ASSIGN_OR_RETURN(auto stream, StreamCompressed(chunk, std::move(file), ~uint64_t{0}));
-    MUSTER_ASSIGN_OR_RETURN(auto whole, stream->Next());
-    return whole != nullptr ? whole : NewPiece(chunk);
-  }
+  if (info.compressed) return ReadCompressed(chunk, file);
   std::shared_ptr<Chunk> piece = NewPiece(chunk);
   const size_t size = info.end - info.begin;
   if (piece->bytes.capacity() < size) {
@@ -92,6 +91,20 @@ absl::StatusOr<std::shared_ptr<const Chunk>> FileSource::Read(size_t chunk) cons
   }
   MUSTER_RETURN_IF_ERROR(Cut(chunk, piece.get()));
   return piece;
+}
+
+absl::StatusOr<std::shared_ptr<const Chunk>> FileSource::ReadCompressed(
+    size_t chunk, const std::shared_ptr<const io::RandomAccessFile>& file) const {
+  const ChunkInfo& info = table_.chunks[chunk];
+  if (info.end - info.begin > kMostBytesInMemory) {
+    MUSTER_ASSIGN_OR_RETURN(const auto pieces, StreamCompressed(chunk, file, kChunkBytes));
+    auto spooled = SpoolChunk(*pieces, NewPiece(chunk), GetSpoolFolder(), max_bad_records_);
+    if (spooled.ok()) return spooled;
+  }
+  // Also where no file could be made or filled. An error of the data comes again.
+  MUSTER_ASSIGN_OR_RETURN(const auto stream, StreamCompressed(chunk, file, ~uint64_t{0}));
+  MUSTER_ASSIGN_OR_RETURN(auto whole, stream->Next());
+  return whole != nullptr ? whole : NewPiece(chunk);
 }
 
 absl::StatusOr<std::unique_ptr<ChunkStream>> FileSource::Stream(size_t chunk) const {

@@ -51,12 +51,16 @@ class FileSource : public RecordSource {
       size_t chunk, std::shared_ptr<const io::RandomAccessFile> file,
       uint64_t piece_bytes) const = 0;
 
-  std::shared_ptr<Chunk> NewPiece(size_t chunk) const;
+  // A chunk without records, with the properties of the file's pieces.
+  virtual std::shared_ptr<Chunk> NewPiece(size_t chunk) const;
   // How many bad records are allowed. A piece ends after one more, and is then not used.
   uint64_t max_bad_records() const { return max_bad_records_; }
   absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> OpenFile(int file) const;
 
  private:
+  absl::StatusOr<std::shared_ptr<const Chunk>> ReadCompressed(
+      size_t chunk, const std::shared_ptr<const io::RandomAccessFile>& file) const;
+
   io::FileSystem& file_system_;
   const SourceSpec spec_;
   const uint64_t max_bad_records_;

@@ -97,8 +97,6 @@ class TextSource : public FileSource {
  protected:
   absl::Status Cut(size_t chunk, Chunk* piece) const override {
     const ChunkInfo& info = chunks()[chunk];
-    piece->place = RecordPlace::kLine;
-    piece->layout = GetLayout(chunk);
     formats::CsvRowScanner scanner(options_);
     std::string_view rest = piece->bytes;
     uint64_t line = info.line;
@@ -126,12 +124,14 @@ class TextSource : public FileSource {
       uint64_t piece_bytes) const override {
     MUSTER_ASSIGN_OR_RETURN(auto reader, formats::CsvRowReader::Open(std::move(file), options_));
     return std::make_unique<TextPieces>(std::move(reader), chunks()[chunk], piece_bytes,
-                                        [this, chunk] {
-                                          std::shared_ptr<Chunk> piece = NewPiece(chunk);
-                                          piece->place = RecordPlace::kLine;
-                                          piece->layout = GetLayout(chunk);
-                                          return piece;
-                                        });
+                                        [this, chunk] { return NewPiece(chunk); });
+  }
+
+  std::shared_ptr<Chunk> NewPiece(size_t chunk) const override {
+    std::shared_ptr<Chunk> piece = FileSource::NewPiece(chunk);
+    piece->place = RecordPlace::kLine;
+    piece->layout = GetLayout(chunk);
+    return piece;
   }
 
  private:

@@ -90,7 +90,6 @@ class TfRecordSource : public FileSource {
  protected:
   absl::Status Cut(size_t chunk, Chunk* piece) const override {
     const ChunkInfo& info = chunks()[chunk];
-    piece->place = RecordPlace::kByte;
     const std::string_view bytes = piece->bytes;
     uint64_t offset = 0;
     const uint64_t end = info.first_record + info.records;
@@ -126,13 +125,14 @@ class TfRecordSource : public FileSource {
     MUSTER_ASSIGN_OR_RETURN(auto reader,
                             formats::TfRecordReader::Open(std::move(file), compression));
     return std::make_unique<TfRecordPieces>(
-        std::move(reader), chunks()[chunk], piece_bytes,
-        [this, chunk] {
-          std::shared_ptr<Chunk> piece = NewPiece(chunk);
-          piece->place = RecordPlace::kByte;
-          return piece;
-        },
+        std::move(reader), chunks()[chunk], piece_bytes, [this, chunk] { return NewPiece(chunk); },
         max_bad_records());
+  }
+
+  std::shared_ptr<Chunk> NewPiece(size_t chunk) const override {
+    std::shared_ptr<Chunk> piece = FileSource::NewPiece(chunk);
+    piece->place = RecordPlace::kByte;
+    return piece;
   }
 
  private:
