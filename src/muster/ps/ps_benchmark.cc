@@ -134,6 +134,45 @@ void Batches(benchmark::internal::Benchmark* one) {
   one->Arg(512)->Arg(4096)->Arg(32768)->MeasureProcessCPUTime()->UseRealTime();
 }
 
+// The weights of a server alone, without the socket and the worker: as many threads as the second
+// argument says.
+void Weights(benchmark::State& state, bool pushes) {
+  const auto optimizer = optim::NewOptimizer({}).value();
+  const Variables variables = {{.name = "table",
+                                .kind = Variable::Kind::kTable,
+                                .rows = kRows,
+                                .cols = kCols,
+                                .optimizer = optimizer.get()}};
+  const Placement placement(variables, 1);
+  ServerWeights weights(variables, placement, 0, static_cast<int>(state.range(1)));
+  const int64_t count = state.range(0), all = kRows / count;
+  std::vector<std::vector<int32_t>> batches;
+  for (int64_t i = 0; i < all; ++i) batches.push_back(GetRows(i, count));
+  const std::vector<float> values(static_cast<size_t>(count * kCols), 0.01f);
+  std::vector<float> dense, rows;
+  int64_t batch = 0;
+  for (auto _ : state) {
+    const TableRows table = {
+        .variable = 0, .rows = batches[static_cast<size_t>(batch++ % all)], .values = values};
+    if (pushes) {
+      weights.Apply({.tables = {table}}, batch);
+    } else {
+      rows.clear();
+      weights.Read({&table, 1}, &dense, &rows);
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * count);
+}
+
+void ReadRows(benchmark::State& state) { Weights(state, false); }
+void ApplyAdagrad(benchmark::State& state) { Weights(state, true); }
+
+void BatchesAndThreads(benchmark::internal::Benchmark* one) {
+  one->ArgsProduct({{4096, 32768}, {1, 2}})->MeasureProcessCPUTime()->UseRealTime();
+}
+
+BENCHMARK(ReadRows)->Apply(BatchesAndThreads);
+BENCHMARK(ApplyAdagrad)->Apply(BatchesAndThreads);
 BENCHMARK(Pull)->Apply(Batches);
 BENCHMARK(PushAdagrad)->Apply(Batches);
 BENCHMARK(PullAndPush)->Apply(Batches);

@@ -180,6 +180,7 @@ absl::StatusOr<PsCluster> PsClusterFrom(const RunConfig& config,
   cluster.options.replicas = config.num_worker_replicas;
   cluster.options.synchronous = options.strategy == StrategyKind::kPsSync;
   cluster.seed = config.seed;
+  cluster.threads = config.threads;
   cluster.replica = config.is_chief ? 0 : config.task_id + 1;
   if (config.cluster.contains("master")) cluster.chief = "master-0";
   for (const std::string& server : config.cluster.at("ps")) {

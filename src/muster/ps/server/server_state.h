@@ -56,6 +56,8 @@ struct ServerSpec {
   std::string chief = "chief-0";  // the name of replica 0
   // Training ends if a replica that the others need is away for longer.
   double rendezvous_seconds = 300;
+  // That share the rows of a large request. The weights do not depend on their number.
+  int threads = 1;
 
   bool clips_by_norm() const { return training.synchronous && clip.by_norm(); }
 };

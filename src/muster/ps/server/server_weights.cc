@@ -9,9 +9,22 @@
 
 namespace muster::ps {
 
+namespace {
+
+// Less work takes about as long as waking a thread does.
+constexpr size_t kFloatsWorthAThread = size_t{32} << 10;
+// Dense variables are divided at these, so that vector instructions begin where they would.
+constexpr size_t kDenseGrain = 1024;
+
+}  // namespace
+
 ServerWeights::ServerWeights(std::span<const Variable> variables, const Placement& placement,
-                             int server)
-    : variables_(variables), placement_(placement), server_(server), memory_(variables.size()) {
+                             int server, int threads)
+    : variables_(variables),
+      placement_(placement),
+      server_(server),
+      memory_(variables.size()),
+      crew_(threads) {
   for (size_t i = 0; i < variables.size(); ++i) {
     const auto n = static_cast<size_t>(placement.part(static_cast<int>(i), server).elements());
     Memory& memory = memory_[i];
@@ -27,6 +40,19 @@ ServerWeights::ServerWeights(std::span<const Variable> variables, const Placemen
       memory.slot_pointers.push_back(slot.data());
     }
   }
+}
+
+template <class Run>
+void ServerWeights::Divide(size_t count, size_t floats, size_t grain, const Run& run) const {
+  const auto members = static_cast<size_t>(crew_.size());
+  if (members == 1 || floats < members * kFloatsWorthAThread) return run(size_t{0}, count);
+  const size_t grains = (count + grain - 1) / grain;
+  crew_.Run([&](int member) {
+    const auto m = static_cast<size_t>(member);
+    const size_t first = grains * m / members * grain;
+    const size_t last = std::min(count, grains * (m + 1) / members * grain);
+    if (first < last) run(first, last);
+  });
 }
 
 absl::Status ServerWeights::CheckSlice(const Slice& slice) const {
@@ -166,8 +192,11 @@ void ServerWeights::Read(std::span<const TableRows> tables, std::vector<float>* 
     if (memory_[table.variable].dynamic_table) {
       memory_[table.variable].dynamic_table->Read(table.keys, rows->data() + at);
     }
-    math::GatherRows(weights, cols, table.rows.data(), table.rows.size(), rows->data() + at,
-                     static_cast<int64_t>(cols));
+    float* const to = rows->data() + at;
+    Divide(table.rows.size(), table.rows.size() * cols, 1, [&](size_t first, size_t last) {
+      math::GatherRows(weights, cols, table.rows.data() + first, last - first, to + first * cols,
+                       static_cast<int64_t>(cols));
+    });
   }
 }
 
@@ -229,7 +258,14 @@ void ServerWeights::ApplyDense(size_t variable, std::span<const float> gradient,
   const Variable& spec = variables_[variable];
   Memory& memory = memory_[variable];
   if (spec.kind == Variable::Kind::kDense) {
-    spec.optimizer->ApplyDense(memory.weights, memory.slot_pointers, Clipped(spec, gradient), step);
+    const std::span<const float> clipped = Clipped(spec, gradient);
+    const std::span<float> weights = memory.weights;
+    Divide(weights.size(), weights.size(), kDenseGrain, [&](size_t first, size_t last) {
+      std::vector<float*> slots = memory.slot_pointers;
+      for (float*& slot : slots) slot += first;
+      spec.optimizer->ApplyDense(weights.subspan(first, last - first), slots,
+                                 clipped.subspan(first, last - first), step);
+    });
     return;
   }
   // As in Keras: moving -= (moving - batch) * (1 - momentum).
@@ -245,9 +281,23 @@ void ServerWeights::ApplyTable(size_t variable, const TableRows& table, int64_t 
   if (memory.dynamic_table)
     return memory.dynamic_table->Apply(table.keys, Clipped(spec, table.values), step);
   if (memory.weights.empty()) return;
-  if (table.rows.empty() && !spec.optimizer->moves_untouched_rows()) return;
-  optim::StepTable(*spec.optimizer, memory.weights, spec.cols, memory.slot_pointers, table.rows,
-                   Clipped(spec, table.values), step);
+  const std::span<float> weights = memory.weights;
+  if (spec.optimizer->moves_untouched_rows()) {
+    const size_t rows = weights.size() / static_cast<size_t>(spec.cols);
+    optim::TouchedRows touched;
+    touched.Assign(static_cast<int64_t>(rows), table.rows);
+    Divide(rows, weights.size(), 1, [&](size_t first, size_t last) {
+      spec.optimizer->Walk(weights, spec.cols, memory.slot_pointers, static_cast<int64_t>(first),
+                           static_cast<int64_t>(last), touched, step);
+    });
+  }
+  const std::span<const float> clipped = Clipped(spec, table.values);
+  const auto width = static_cast<size_t>(spec.gradient_cols());
+  Divide(table.rows.size(), table.rows.size() * width, 1, [&](size_t first, size_t last) {
+    spec.optimizer->ApplyRows(weights, spec.cols, memory.slot_pointers,
+                              table.rows.subspan(first, last - first),
+                              clipped.subspan(first * width, (last - first) * width), step);
+  });
 }
 
 }  // namespace muster::ps

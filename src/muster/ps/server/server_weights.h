@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "muster/base/parallel.h"
 #include "muster/base/status.h"
 #include "muster/optim/touched_rows.h"
 #include "muster/ps/wire/message.h"
@@ -21,12 +22,14 @@ struct Gradient {
   std::vector<TableRows> tables = {};
 };
 
-// One owner thread.
+// One owner thread. It has threads of its own, among which it divides the rows that a large request
+// reads or changes, and large dense variables. No byte depends on how many they are.
 class ServerWeights {
  public:
   // Makes an object whose weights and slots are all zero. `variables` and `placement` must outlive
-  // it.
-  ServerWeights(std::span<const Variable> variables, const Placement& placement, int server);
+  // it. `threads`: with the owner's.
+  ServerWeights(std::span<const Variable> variables, const Placement& placement, int server,
+                int threads = 1);
 
   // Empties the tables that grow.
   void ClearKeys();
@@ -64,6 +67,10 @@ class ServerWeights {
     }
   };
 
+  // Calls run(first, last) for ranges that together are [0, count), on all threads at once if the
+  // `floats` of all of them are worth that. Ranges begin at multiples of `grain`.
+  template <class Run>
+  void Divide(size_t count, size_t floats, size_t grain, const Run& run) const;
   absl::Status CheckSlice(const Slice& slice) const;
   absl::Status CheckKeys(const TableRows& table) const;
   absl::StatusOr<tables::DynamicTable*> Dynamic(uint32_t variable) const;
@@ -82,6 +89,7 @@ class ServerWeights {
   const int server_;
   std::vector<Memory> memory_;
   std::vector<float> clipped_, scaled_;
+  mutable ThreadCrew crew_;
 };
 
 }  // namespace muster::ps

@@ -83,7 +83,8 @@ class ServerTask : public ParameterServer {
                                      .clip = model.spec.clip_gradients,
                                      .agreement = cluster.context.agreement,
                                      .chief = cluster.chief,
-                                     .rendezvous_seconds = cluster.context.rendezvous_seconds},
+                                     .rendezvous_seconds = cluster.context.rendezvous_seconds,
+                                     .threads = cluster.threads},
                                     variables_, *placement_, cluster.context.note));
     context_ = cluster.context;
     AcceptorOptions options = MakeAcceptorOptions(

@@ -25,6 +25,7 @@ struct PsCluster {
   int replica = 0;    // of a replica task; replica 0 is the chief
   std::vector<net::transport::Address> servers = {};
   std::string chief = "chief-0";  // or master-0
+  int threads = 1;                // of a server, which divide the rows of a large request
 };
 
 // The peers of a replica; makes no connection yet. `evaluator` is set in the chief if the job has
