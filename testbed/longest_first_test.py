@@ -18,6 +18,26 @@ def test_a_file_that_was_never_run_is_guessed() -> None:
     assert longest_first.expected("src/yarn/b_test.py", 3, {}) == 63
 
 
+def test_the_files_of_a_cluster_go_to_one_process() -> None:
+    files = {
+        "hdfs_a": 5.0, "yarn_b": 9.0, "kafka_c": 7.0, "kafka_d": 1.0, "kubernetes_e": 3.0, "plain_f": 20.0, "plain_g": 2.0,
+    }  # fmt: skip
+    started: dict[str, set[str]] = {"one": set(), "two": set()}
+    ran: dict[str, list[str]] = {"one": [], "two": []}
+    while files:
+        for process, other in (("one", "two"), ("two", "one")):
+            if not files:
+                break
+            file = longest_first.choose(files, started[process], started[other])
+            started[process] |= {longest_first.cluster_of(file)} - {""}
+            ran[process].append(file)
+            del files[file]
+    assert ran == {
+        "one": ["yarn_b", "hdfs_a", "kubernetes_e", "plain_g"],
+        "two": ["kafka_c", "kafka_d", "plain_f"],
+    }
+
+
 def test_the_longest_runs_first_and_times_are_kept(tmp_path: pathlib.Path) -> None:
     (tmp_path / "conftest.py").write_text((ROOT / "conftest.py").read_text())
     log = tmp_path / "log"
