@@ -96,7 +96,7 @@ def metrics_of(events: Sequence[Event]) -> Dict[str, Any]:
     metrics = {
         name: float("nan") if value is None else value
         for name, value in found.items()
-        if name not in ("event", "checkpoint", "bad_records")
+        if name not in ("event", "checkpoint", "bad_records", "trained_records")
     }
     metrics["global_step"] = int(metrics["global_step"])
     return metrics

@@ -76,7 +76,7 @@ bool CheckpointEvaluator::IsTime() const {
 }
 
 absl::Status CheckpointEvaluator::Evaluate(int64_t step, bool is_final, Progress& progress,
-                                           std::optional<EpochValues> training) {
+                                           TrainingSoFar training) {
   const bool again = last_step_ == step;
   std::vector<std::string> made;
   if (again) {
@@ -90,7 +90,8 @@ absl::Status CheckpointEvaluator::Evaluate(int64_t step, bool is_final, Progress
                               return Export(result, is_final, &made);
                             }));
     progress.Exclude(nested.seconds());
-    result_->training = std::move(training);
+    result_->training = std::move(training.epoch);
+    result_->trained_records = training.records;
   }
   last_step_ = step;
   last_nanos_ = estimator_.clock().MonotonicNanos();
@@ -99,7 +100,7 @@ absl::Status CheckpointEvaluator::Evaluate(int64_t step, bool is_final, Progress
 }
 
 absl::Status CheckpointEvaluator::Finish(int64_t step, Progress& progress,
-                                         std::optional<EpochValues> training) {
+                                         TrainingSoFar training) {
   if (last_step_ == step && spec_.exporters.empty()) return absl::OkStatus();
   return Evaluate(step, /*is_final=*/true, progress, std::move(training));
 }

@@ -40,11 +40,11 @@ class CheckpointEvaluator {
   // Evaluates the estimator's checkpoint, whose step is `step`, unless it was the last one
   // evaluated, and exports it. Its exports and, if it is the best checkpoint of the folder, the
   // record that says so (checkpoint/best.h) are written before its events.
-  // `training` becomes EvalResult::training.
+  // `training` becomes EvalResult::training and trained_records.
   absl::Status Evaluate(int64_t step, bool is_final, Progress& progress,
-                        std::optional<EpochValues> training = {});
+                        TrainingSoFar training = {});
   // Evaluates the last checkpoint, unless that was done already, and makes the final exports.
-  absl::Status Finish(int64_t step, Progress& progress, std::optional<EpochValues> training = {});
+  absl::Status Finish(int64_t step, Progress& progress, TrainingSoFar training = {});
 
   const std::optional<int64_t>& last_step() const { return last_step_; }
   // The result and the exports of the last evaluation.

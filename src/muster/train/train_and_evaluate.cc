@@ -68,13 +68,15 @@ class EvaluationListener : public CheckpointListener {
     return absl::OkStatus();
   }
 
-  // False before the first step of this run.
-  absl::StatusOr<std::optional<EpochValues>> GetTraining(Session& session) const {
-    if (!every_epoch_ || session.metrics->epoch() < 0) return std::nullopt;
-    EpochValues values = {.epoch = session.metrics->epoch() + 1};
-    MUSTER_ASSIGN_OR_RETURN(values.metrics, session.metrics->Values());
-    values.metrics.emplace_back("loss", session.metrics->loss());
-    return values;
+  // Without an epoch before the first step of this run.
+  absl::StatusOr<TrainingSoFar> GetTraining(Session& session) const {
+    TrainingSoFar training;
+    training.records = session.data.records;
+    if (!every_epoch_ || session.metrics->epoch() < 0) return training;
+    training.epoch = EpochValues{.epoch = session.metrics->epoch() + 1};
+    MUSTER_ASSIGN_OR_RETURN(training.epoch->metrics, session.metrics->Values());
+    training.epoch->metrics.emplace_back("loss", session.metrics->loss());
+    return training;
   }
 
   bool Stopped(const absl::Status& evaluated) const {

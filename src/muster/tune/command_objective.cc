@@ -84,7 +84,7 @@ class CommandObjective : public Objective {
     const std::string log = TrialLog(spec_.log_folder, trial.number);
     MUSTER_ASSIGN_OR_RETURN(std::vector<std::string> words, spec_.words(trial));
     MUSTER_ASSIGN_OR_RETURN(const auto process, Process::Start(std::move(words), trial, log));
-    OutputReader reader(spec_.metric, report);
+    OutputReader reader(spec_.metric, trial, report);
     std::string bytes, why;
     bool is_told = false;
     while (true) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -47,9 +48,17 @@ absl::StatusOr<std::string> OutputReader::AddLine(std::string_view line) {
   ++reports_;
   last_ = {.resource = FindInt(*json, {"epoch", "step", "global_step"}, reports_),
            .value = value->is_number() ? value->get<double>() : std::nan(""),
-           .records = static_cast<uint64_t>(FindInt(*json, {"records", "examples"}, 0)),
+           .records = CountRecords(*json),
            .step = FindInt(*json, {"step", "global_step"}, 0)};
   return report_(last_);
+}
+
+uint64_t OutputReader::CountRecords(const Json& json) const {
+  if (const int64_t all = FindInt(json, {"trained_records"}, -1); all >= 0) {
+    const auto before = static_cast<uint64_t>(trial_.origin.records);
+    return static_cast<uint64_t>(all) - std::min(static_cast<uint64_t>(all), before);
+  }
+  return static_cast<uint64_t>(FindInt(json, {"records", "examples"}, 0));
 }
 
 // The first of these members that is a number.

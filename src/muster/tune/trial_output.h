@@ -11,12 +11,13 @@
 
 namespace muster::tune {
 
-// Takes the output as it comes, and gives its lines that have the metric to `report`. Both
-// arguments must outlive it.
+// Takes the output as it comes, and gives its lines that have the metric to `report`. Arguments
+// must outlive it.
 class OutputReader {
  public:
-  OutputReader(const std::string& metric, const AddReport& report)
-      : metric_(metric), report_(report) {}
+  // `trial`: whose output it is; `muster train` counts the records of its parents, too.
+  OutputReader(const std::string& metric, const Trial& trial, const AddReport& report)
+      : metric_(metric), trial_(trial), report_(report) {}
 
   // Returns why the trial must stop, or "". Errors are those of `report`.
   absl::StatusOr<std::string> Add(std::string_view bytes);
@@ -33,7 +34,10 @@ class OutputReader {
   static int64_t FindInt(const Json& json, std::initializer_list<const char*> names,
                          int64_t fallback);
 
+  uint64_t CountRecords(const Json& json) const;
+
   const std::string& metric_;
+  const Trial& trial_;
   const AddReport& report_;
   std::string line_, last_line_;
   int64_t reports_ = 0;

@@ -306,6 +306,7 @@ void PrintMetrics(const OutputFlags& flags, const std::string& event,
       object["epoch"] = result.training->epoch;
       object["training"] = NumbersJson(result.training->metrics);
     }
+    if (result.trained_records) object["trained_records"] = result.trained_records->trained;
     if (!buckets.empty()) object["calibration/buckets"] = JsonBuckets(buckets);
     std::printf("%s\n", object.dump().c_str());
     return;

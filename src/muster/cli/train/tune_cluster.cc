@@ -45,7 +45,7 @@ class TrialJob {
         trial_(trial),
         name_(GetJobName(trials.study_id, trial.number)),
         log_path_(tune::TrialLog(trials.log_folder, trial.number)),
-        reader_(trials.search.study.goal.metric, report) {}
+        reader_(trials.search.study.goal.metric, trial, report) {}
 
   absl::StatusOr<tune::Outcome> Run() {
     MUSTER_RETURN_IF_ERROR(OpenLogFile(O_TRUNC));

@@ -100,6 +100,12 @@ struct EpochValues {
   std::vector<metrics::NamedValue> metrics = {};  // with "loss" last
 };
 
+// A training up to a checkpoint.
+struct TrainingSoFar {
+  std::optional<EpochValues> epoch = {};    // with EvalSpec::every_epoch
+  std::optional<RecordCounts> records = {};  // of all of its runs, unless its data does not count
+};
+
 struct EvalResult {
   int64_t step = 0;  // global step of the checkpoint
   std::string checkpoint = {};
@@ -108,6 +114,8 @@ struct EvalResult {
   double seconds = 0;
   std::vector<metrics::NamedValue> metrics = {};  // with global_step last
   std::optional<EpochValues> training = {};       // with EvalSpec::every_epoch
+  // Of the training that evaluates its own checkpoint.
+  std::optional<RecordCounts> trained_records = {};
   absl::Status events = {};                       // why none were written (EvalSpec::needs_events)
 };
 

@@ -82,6 +82,7 @@ def test_a_study_is_that_of_this_machine(
     process_user.ok("tune", "local.yaml")
     for here, there in zip(read_trials(process_user.folder / "local-study"), trials, strict=True):
         assert here["point"] == there["point"]
+        assert here["ends"][0]["records"] == there["ends"][0]["records"] > 0
         assert here["ends"][0]["value"] == pytest.approx(there["ends"][0]["value"], abs=1e-6)
     number, step = study["best"]["trial"], study["best"]["step"]
     model = process_user.folder / "local-study" / "trials" / f"{number:04d}"
