@@ -65,7 +65,8 @@ def test_threads_and_processes_do_the_same(muster, here):
                           ("processes", ("--parallel", 2, "--processes"))):  # fmt: skip
         muster.run("tune", "search.yaml", folder, *flags)
         trials = read_trials(here / folder)
-        found.append([(t["point"], np.float32(t["ends"][0]["value"])) for t in trials])
+        found.append([(t["point"], np.float32(t["ends"][0]["value"]), t["ends"][0]["records"]) for t in trials])
+        assert all(trial["ends"][0]["records"] > 0 for trial in trials)
         for number, trial in enumerate(trials):
             step = trial["ends"][0]["step"]
             trial_folder = f"trials/{number:04d}"

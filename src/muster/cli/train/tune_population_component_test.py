@@ -81,6 +81,7 @@ def test_processes_do_the_same_and_the_table_names_parents(muster, here):
     for ours, theirs in zip(wanted, found):
         assert (ours["point"], ours["parent"]) == (theirs["point"], theirs["parent"])
         assert ours["ends"][0]["step"] == theirs["ends"][0]["step"]
+        assert ours["ends"][0]["records"] == theirs["ends"][0]["records"] > 0
     assert len(wanted) == len(found) == TRIALS
     assert " from trial " in shown and "--continue-from best-model-1" in shown
 
