@@ -13,8 +13,8 @@
 
 namespace muster::data {
 
-// A chunk with more bytes than these is worth a file.
-constexpr uint64_t kMostBytesInMemory = uint64_t{64} << 20;
+// A chunk with more bytes than these is worth a file. A shuffle has 16 chunks open.
+constexpr uint64_t kMostBytesInMemory = uint64_t{16} << 20;
 
 // Where such files are made: $TMPDIR, else /var/tmp, which is a disk where /tmp may be memory.
 std::string GetSpoolFolder();

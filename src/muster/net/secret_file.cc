@@ -132,6 +132,12 @@ absl::StatusOr<std::string> ReadChecked(const std::string& path, size_t max_byte
                                         absl::Status (*check)(int fd, const std::string& path)) {
   // The file is opened without waiting, so that a named pipe in its place cannot hold us.
   const int fd = OpenFile(path, O_RDONLY | O_NONBLOCK);
+  if (fd < 0 && errno == EACCES) {
+    return absl::PermissionDeniedError(
+        StrCat("read secret ", path, ": the user ", geteuid(),
+               " may not read it (a mounted Secret of Kubernetes: give the pod a securityContext "
+               "with fsGroup, if its user is not root)"));
+  }
   if (fd < 0) return ErrnoStatus(errno, StrCat("read secret ", path));
   const absl::Cleanup closer = [fd] { close(fd); };
   MUSTER_RETURN_IF_ERROR(check(fd, path));

@@ -249,6 +249,11 @@ absl::Status CheckClusterTrials(const tune::SearchFile& search, const ClusterTri
   TrainFlags train;
   MUSTER_RETURN_IF_ERROR(Annotate(ParseTrainFlags(words, &train), "flags"));
   if (!flags.workers.empty()) MUSTER_RETURN_IF_ERROR(ParseWorkers(flags.workers, &train));
+  if (train.eval.evaluator) {
+    return absl::InvalidArgumentError(
+        "flags: --evaluator takes the evaluations from the chief, whose last one is a trial's "
+        "result with --on: leave it out");
+  }
   train.ps = flags.ps;
   train.job = "trial";
   return PlanTraining(train, flags.train, words).status();

@@ -41,7 +41,7 @@ def make_claim(space: Space) -> None:
     })  # fmt: skip
 
 
-def write_search(user: Jobs, epochs: int = 3, more: str = "") -> None:
+def write_search(user: Jobs, epochs: object = 3, more: str = "") -> None:
     (user.folder / "search.yaml").write_text(SEARCH.replace("EPOCHS", str(epochs)) + more)
 
 
@@ -156,8 +156,8 @@ def test_what_a_cluster_cannot_have_is_said_before_the_first_trial(space: Space,
     make_claim(space)
     write_model(user.folder)
 
-    def refuse(*flags: object, more: str = "") -> str:
-        write_search(user, more=more)
+    def refuse(*flags: object, more: str = "", epochs: object = 3) -> str:
+        write_search(user, epochs, more)
         result = user.call("tune", "search.yaml", *flags)
         assert result.returncode in (1, 2), (result.returncode, result.stderr)
         assert not (user.folder / "search-study").exists()
@@ -176,4 +176,5 @@ def test_what_a_cluster_cannot_have_is_said_before_the_first_trial(space: Space,
     assert "--processes" in refuse(*ON, "--processes")
     assert "a command's trials run here" in refuse(*ON, "--", "echo", "{x}")
     assert "requires" in refuse("--workers", 2)
+    assert "--evaluator takes the evaluations" in refuse(*ON, epochs='3", "--evaluator')
     assert space.api.items(space.jobs) == []

@@ -11,6 +11,9 @@
 namespace muster::launch::kubernetes {
 namespace {
 
+// The user of Muster's own images (packaging/containers/Dockerfile).
+constexpr int64_t kImageUser = 65532;
+
 // $(NAME) of a text would be replaced by Kubernetes.
 std::string Escape(const std::string& text) { return absl::StrReplaceAll(text, {{"$", "$$"}}); }
 
@@ -48,6 +51,10 @@ absl::StatusOr<Json> MakeTrainingTemplate(const TrainingPod& pod) {
     made["spec"]["volumes"].push_back(
         {{"name", name}, {"persistentVolumeClaim", {{"claimName", pod.volumes[i].claim}}}});
     mounts.push_back({{"name", name}, {"mountPath", pod.volumes[i].path}});
+  }
+  if (Child(made["spec"], "securityContext").is_null()) {
+    made["spec"]["securityContext"] = {{"fsGroup", kImageUser},
+                                       {"fsGroupChangePolicy", "OnRootMismatch"}};
   }
   Json& container = GetTrainingContainer(&made);
   if (!pod.image.empty()) container["image"] = pod.image;

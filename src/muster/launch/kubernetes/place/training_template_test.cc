@@ -29,7 +29,8 @@ TEST(TrainingTemplateTest, AnEmptyTemplateBecomesThePodOfATraining) {
       "command": ["muster", "worker", "$$(HOME)"],
       "volumeMounts": [{"name": "muster-volume-0", "mountPath": "/a"},
                        {"name": "muster-volume-1", "mountPath": "/b"}],
-      "env": [{"name": "M", "value": "x: $$1"}]}]}})json");
+      "env": [{"name": "M", "value": "x: $$1"}]}],
+    "securityContext": {"fsGroup": 65532, "fsGroupChangePolicy": "OnRootMismatch"}}})json");
   EXPECT_EQ(*made, expected);
   EXPECT_THAT(GetMountPaths(*made), ElementsAre("/a", "/b"));
 }
@@ -47,6 +48,13 @@ TEST(TrainingTemplateTest, TheOnlyContainerTrainsAndSidecarsStay) {
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ((*made)["spec"]["containers"].size(), 3U);
   EXPECT_EQ((*made)["spec"]["containers"][0]["name"], "tensorflow");
+}
+
+TEST(TrainingTemplateTest, TheSecurityOfTheTemplateStays) {
+  const Json given = Json::parse(R"({"spec": {"securityContext": {"runAsUser": 7}}})");
+  const auto made = MakeTrainingTemplate({.pod_template = given, .image = "i"});
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ((*made)["spec"]["securityContext"], (Json{{"runAsUser", 7}}));
 }
 
 TEST(TrainingTemplateTest, WithoutAnImageThereIsNoPod) {
