@@ -49,14 +49,35 @@ def test_other_inputs_have_their_own(tmp_path: pathlib.Path, interpreter: str, n
 def test_a_changed_program_makes_it_anew(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also one of what it imports, but not another one."""
     monkeypatch.setattr(kept, "ROOT", tmp_path)
-    program = tmp_path / kept.SOURCES[0] / "program.py"
-    program.parent.mkdir()
-    make = Maker()
-    for n, text in enumerate(("x = 1", "x = 1", "x = 2")):
-        program.write_text(text)
-        kept.folder(tmp_path / f"copy {n}", "python", make=make)
-    assert make.calls == 2
+    programs = tmp_path / "testbed/programs"
+    (tmp_path / "python/muster/keras").mkdir(parents=True)
+    programs.mkdir(parents=True)
+    program = programs / "program.py"
+    files = {
+        program: "def f():\n    from testbed import used\nimport muster.keras.lazy\n",
+        tmp_path / "testbed/used.py": "from . import deep",
+        tmp_path / "testbed/deep.py": "import numpy",
+        tmp_path / "python/muster/__init__.py": "import testbed.other",
+        tmp_path / "python/muster/keras/lazy.py": "x = 1",
+    }
+    for path, text in {**files, tmp_path / "testbed/other.py": "x = 1"}.items():
+        path.write_text(text)
+    make, copies = Maker(), 0
+
+    def made() -> int:
+        nonlocal copies
+        copies += 1
+        kept.folder(tmp_path / f"copy {copies}", "python", make=make, programs=[program])
+        return make.calls
+
+    assert made() == 1
+    (tmp_path / "testbed/other.py").write_text("x = 2")
+    assert made() == 1
+    for n, (path, text) in enumerate(files.items()):
+        path.write_text(f"{text}\ny = {n}")
+        assert made() == n + 2, path
 
 
 def test_a_changed_test_whose_function_makes_it_makes_it_anew(tmp_path: pathlib.Path) -> None:

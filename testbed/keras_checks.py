@@ -63,7 +63,9 @@ def make(
         run_program(program, folder, *names, by=by)
         return True
 
-    return kept.folder(folder, os.environ[by], program, *names, make=make_it)
+    return kept.folder(
+        folder, os.environ[by], program, *names, make=make_it, programs=[ROOT / "testbed/programs" / program]
+    )
 
 
 def run_program(program: str, *arguments: object, by: str = "MUSTER_PYTHON_TENSORFLOW") -> None:
@@ -92,7 +94,8 @@ class Checks:
             failed = [line for line in lines if json.loads(line)["error"]]
             return done.returncode == 0 and not failed and not with_binary
 
-        kept.folder(output, python, "runner.py", file, make=check_all)
+        programs = [FOLDER / "runner.py", FOLDER / file]
+        kept.folder(output, python, "runner.py", file, make=check_all, programs=programs)
         for line in (output / "results.jsonl").read_text().splitlines():
             result = json.loads(line)
             self.results[result["name"]] = result["error"]

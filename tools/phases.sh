@@ -31,10 +31,9 @@ timed() {
   [[ $outcome == done ]]
 }
 
-# More processes than JOBS, for tests of which many wait for a deadline; twice as many for component tests,
-# which leave a third of the cores idle with half as many more.
+# More processes than JOBS, for tests of which many wait for a deadline. With twice as many the component
+# tests took longer, not shorter: several of them train with as many threads as there are cores.
 waiting_jobs() { echo $((JOBS + (JOBS + 1) / 2)); }
-component_jobs() { echo $((2 * JOBS)); }
 
 # run_ctest PRESET FOLDER ARGUMENT...
 run_ctest() {
@@ -83,7 +82,7 @@ run_component_tests() {
     MUSTER_PYTHON_TENSORFLOW="$tensorflow" MUSTER_PYTHON_TENSORFLOW_OLDEST="$oldest" \
     MUSTER_PYTHON_TENSORFLOW_1="$one" MUSTER_PYTHON_TENSORFLOW_2_4="$two_four" \
     PYTHONDONTWRITEBYTECODE=1 TF_CPP_MIN_LOG_LEVEL=3 \
-    run_pytest component "$python" --numprocesses "$(component_jobs)" --dist loadfile
+    run_pytest component "$python" --numprocesses "$(waiting_jobs)" --dist loadfile
 }
 
 # run_pytest FOLDER PYTHON ARGUMENT...: where a few tests fail, which on a busy machine may be a deadline

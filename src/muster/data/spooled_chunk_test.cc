@@ -86,7 +86,7 @@ std::shared_ptr<const Chunk> MakePiece(const std::string& letters, std::vector<s
     piece->offsets.push_back(static_cast<uint64_t>(letters[i]));
   }
   for (const size_t before : left_out) {
-    piece->bad.push_back({.number = before});
+    piece->bad.emplace_back().number = before;
     piece->left_out.push_back(before);
   }
   return piece;

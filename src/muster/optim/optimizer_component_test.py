@@ -39,7 +39,8 @@ def test_committed_vectors_are_tensorflows(name: str, tmp_path: pathlib.Path) ->
         (folder / name).write_text(made)
         return True
 
-    made = kept.folder(tmp_path / "made", sys.executable, name, make=make)
+    programs = [FOLDER / "make_test_vectors.py"]
+    made = kept.folder(tmp_path / "made", sys.executable, name, make=make, programs=programs)
     compare(name, (made / name).read_text(), labels=2 if name == "updates.txt" else 1)
 
 
@@ -51,7 +52,8 @@ def test_committed_vectors_are_keras_3s(tmp_path: pathlib.Path) -> None:
         assert done.returncode == 0, done.stderr[-4000:]
         return True
 
-    made = kept.folder(tmp_path / "made", python, name, make=make)
+    programs = [FOLDER / "make_keras_vectors.py"]
+    made = kept.folder(tmp_path / "made", python, name, make=make, programs=programs)
     compare(name, (made / name).read_text(), labels=2)
 
 

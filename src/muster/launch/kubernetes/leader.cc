@@ -94,6 +94,11 @@ absl::Status Leader::Run(const std::function<void()>& began,
                                                : ToStd(held.status().message());
       say(StrCat("does not lead any more: ", Describe(), " is lost: ", why, "; tries again"));
     }
+    if (!held.ok() && !leading && !absl::IsAborted(held.status())) {
+      const std::string why(ToStd(held.status().message()));
+      if (told != why) say(StrCat("waits: cannot have ", Describe(), ": ", why, "; tries again"));
+      told = why;
+    }
     if (is_other && told != holder_) {
       told = holder_;
       say(StrCat("waits: ", holder_, " has ", Describe(),

@@ -101,6 +101,22 @@ def test_a_watch_that_is_too_old_begins_anew(space: Space) -> None:
     proxy.stop()
 
 
+def test_a_lease_that_cannot_be_had_is_told(space: Space) -> None:
+    proxy = Proxy(space.cluster)
+    refuses = True
+
+    def judge(call: Call) -> str:
+        return "503" if refuses and "/leases" in call.target else ""
+
+    proxy.judge = judge
+    space.start_operator(server=proxy.server)
+    said = f"waits: cannot have the lease {space.name}/muster-operator"
+    wait_for(lambda: said in space.log(), space.log)
+    refuses = False
+    wait_for(lambda: "leads: it has" in space.log(), space.log)
+    proxy.stop()
+
+
 def test_a_renewed_token_is_used_at_once(space: Space) -> None:
     proxy = Proxy(space.cluster)
     tokens: list[str] = []

@@ -17,7 +17,7 @@ from testbed.ports import free_address
 from testbed.trainings import Trainings
 
 ROWS = 3000
-EPOCHS = 1500  # so that all that happens here happens before the end
+EPOCHS = 600  # so that all that happens here happens before the end
 
 
 def kill(trainings: Trainings, job: str, task: str, incarnation: int) -> int:

@@ -14,6 +14,12 @@ from testbed.drills import interrupt_training, kill_in_training
 from testbed.trainings import SPEC, Trainings
 
 
+EPOCHS = 100  # so that a task is killed in the midst of them
+SYNCHRONOUS = ("--workers", 2, "--ps", 2, "--strategy", "ps-sync", "--epochs", EPOCHS, "--save-steps", 500)
+# The weights of trainings that nobody disturbed, by how they clip gradients.
+UNBROKEN: dict[str, dict[str, np.ndarray]] = {}
+
+
 def tensors(trainings: Trainings, model_dir: str) -> dict[str, np.ndarray]:
     loaded = tf.train.load_checkpoint(trainings.newest(model_dir))
     names = loaded.get_variable_to_shape_map()
@@ -35,9 +41,17 @@ def assert_counted(said: str, trained: int, repeats: bool | None) -> None:
     assert repeats is None or (int(found[3]) > 0) == repeats, said
 
 
-def assert_same_bytes(trainings: Trainings, model_dir: str, wanted: str) -> None:
+def unbroken(trainings: Trainings, how: str = "") -> dict[str, np.ndarray]:
+    """The weights of a synchronous training, which is the same for all tests."""
+    if how not in UNBROKEN:
+        trainings.ok("unbroken", *SYNCHRONOUS)
+        UNBROKEN[how] = tensors(trainings, "unbroken")
+    return UNBROKEN[how]
+
+
+def assert_same_bytes(trainings: Trainings, model_dir: str, wanted: dict[str, np.ndarray]) -> None:
     got = tensors(trainings, model_dir)
-    for name, value in tensors(trainings, wanted).items():
+    for name, value in wanted.items():
         assert np.array_equal(got[name], value), name
 
 
@@ -92,56 +106,48 @@ def test_sums_are_clipped_by_a_norm_as_by_all_reduce(trainings: Trainings, how: 
 @pytest.mark.parametrize("victim", ["worker-0", "chief-0", "ps-0", "ps-1"])
 def test_killed_tasks_change_no_byte_of_what_is_clipped(trainings: Trainings, victim: str) -> None:
     clip(trainings, "global_norm: 0.1")
-    flags = ("--workers", 2, "--ps", 2, "--strategy", "ps-sync", "--epochs", 200)
-    trainings.ok("unbroken", *flags, "--save-steps", 500)
-    kill_in_training(trainings, (*flags, "--save-steps", 500), victim, step=500)
-    assert_same_bytes(trainings, "broken", "unbroken")
+    kill_in_training(trainings, SYNCHRONOUS, victim, step=500)
+    assert_same_bytes(trainings, "broken", unbroken(trainings, "global_norm: 0.1"))
 
 
 @pytest.mark.parametrize("victim", ["worker-0", "chief-0", "ps-0", "ps-1"])
 def test_killed_tasks_change_no_byte_in_synchronous_training(
     trainings: Trainings, victim: str
 ) -> None:
-    flags = ("--workers", 2, "--ps", 2, "--strategy", "ps-sync", "--epochs", 200)
-    trainings.ok("unbroken", *flags, "--save-steps", 500)
-    said = kill_in_training(trainings, (*flags, "--save-steps", 500), victim, step=500)
+    said = kill_in_training(trainings, SYNCHRONOUS, victim, step=500)
     assert f"{victim} failed: killed by SIGKILL" in said
-    assert_same_bytes(trainings, "broken", "unbroken")
-    assert_counted(said, 3000 * 200, repeats=victim.startswith("ps"))
+    assert_same_bytes(trainings, "broken", unbroken(trainings))
+    assert_counted(said, 3000 * EPOCHS, repeats=victim.startswith("ps"))
 
 
 def test_a_stopped_server_is_replaced_and_changes_no_byte(trainings: Trainings) -> None:
-    flags = ("--workers", 2, "--ps", 2, "--strategy", "ps-sync", "--epochs", 200)
-    trainings.ok("unbroken", *flags, "--save-steps", 500)
-    said = kill_in_training(
-        trainings, (*flags, "--save-steps", 500), "ps-1", step=500, how=signal.SIGSTOP
-    )
+    said = kill_in_training(trainings, SYNCHRONOUS, "ps-1", step=500, how=signal.SIGSTOP)
     assert "ps-1 failed: was stopped (SIGSTOP)" in said
-    assert_same_bytes(trainings, "broken", "unbroken")
+    assert_same_bytes(trainings, "broken", unbroken(trainings))
 
 
 @pytest.mark.parametrize("victim", ["worker-0", "ps-0"])
 def test_asynchronous_training_survives(trainings: Trainings, victim: str) -> None:
-    flags = ("--workers", 3, "--ps", 2, "--epochs", 200, "--save-steps", 500)
+    flags = ("--workers", 3, "--ps", 2, "--epochs", EPOCHS, "--save-steps", 500)
     said = kill_in_training(trainings, flags, victim, step=500)
     assert f"{victim} failed: killed by SIGKILL" in said
     again = "steps are repeated" in said
     # A chief that was just saving is started again too, and knows of no steps before.
     unknown = victim == "ps-0" and "chief-0 failed" in said
     assert again == (victim == "ps-0") or unknown
-    assert_counted(said, 3000 * 200, repeats=None if unknown else again)
-    # 1,000 rows each in batches of 32, 200 times: every batch counts once.
-    assert tensors(trainings, "broken")["global_step"] == 3 * 32 * 200
+    assert_counted(said, 3000 * EPOCHS, repeats=None if unknown else again)
+    # 1,000 rows each in batches of 32, EPOCHS times: every batch counts once.
+    assert tensors(trainings, "broken")["global_step"] == 3 * 32 * EPOCHS
 
 
 def test_bounded_staleness_waits_for_a_stopped_worker_no_longer_than_its_lease(
     trainings: Trainings,
 ) -> None:
-    flags = ("--workers", 3, "--ps", 2, "--staleness", 2, "--epochs", 200, "--save-steps", 500)
+    flags = ("--workers", 3, "--ps", 2, "--staleness", 2, "--epochs", EPOCHS, "--save-steps", 500)
     said = kill_in_training(trainings, flags, "worker-1", step=500, how=signal.SIGSTOP)
     assert "worker-1 failed: was stopped (SIGSTOP)" in said
-    # 1,000 rows each in batches of 32, 200 times: every batch counts once.
-    assert tensors(trainings, "broken")["global_step"] == 3 * 32 * 200
+    # 1,000 rows each in batches of 32, EPOCHS times: every batch counts once.
+    assert tensors(trainings, "broken")["global_step"] == 3 * 32 * EPOCHS
 
 
 @pytest.mark.parametrize(
@@ -158,18 +164,18 @@ def test_with_backup_replicas_every_record_is_trained_once_or_dropped(
     trainings: Trainings, victim: str, how: signal.Signals
 ) -> None:
     backups = ("--strategy", "ps-sync", "--replicas-to-aggregate", 2)
-    flags = ("--workers", 3, "--ps", 2, *backups, "--epochs", 200, "--save-steps", 500)
+    flags = ("--workers", 3, "--ps", 2, *backups, "--epochs", EPOCHS, "--save-steps", 500)
     said = kill_in_training(trainings, flags, victim, step=500, how=how)
     found = re.search(r"(\d+) trained, (\d+) dropped, (\d+) repeated", said)
     assert found, said
     trained, dropped, repeated = (int(group) for group in found.groups())
-    assert trained + dropped == 3000 * 200
+    assert trained + dropped == 3000 * EPOCHS
     back = re.search(r"(\d+) steps are repeated", said)  # 0: it died right after a checkpoint
     assert bool(back) == victim.startswith("ps"), said
     assert (repeated > 0) == bool(back and int(back[1]) > 0), said
     # A step has two batches of 32 rows but at the end.
     step = tensors(trainings, "broken")["global_step"]
-    assert trained / 64 <= step <= trained / 32 + 200
+    assert trained / 64 <= step <= trained / 32 + EPOCHS
 
 
 def test_an_interrupted_job_goes_on_where_it_stood(trainings: Trainings) -> None:
@@ -177,7 +183,7 @@ def test_an_interrupted_job_goes_on_where_it_stood(trainings: Trainings) -> None
     trainings.ok("unbroken", *flags)
     interrupt_training(trainings, flags)
     trainings.ok("broken", *flags)
-    assert_same_bytes(trainings, "broken", "unbroken")
+    assert_same_bytes(trainings, "broken", tensors(trainings, "unbroken"))
 
 
 def test_what_a_model_cannot_have_with_servers_is_said_before_anything_starts(
