@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import signal
 import tarfile
 from typing import Any
@@ -66,6 +67,9 @@ class YarnJobs(Jobs):
     def processes_of(self, application: str) -> dict[int, str]:
         """All processes in containers of the application: pid and command line."""
         found = {}
+        # After a restart of the ResourceManager the names of new containers have its epoch: container_e01_...
+        number = application.removeprefix("application_")
+        container = re.compile(rf"(^|\0)CONTAINER_ID=container_(e\d+_)?{number}_".encode())
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue
@@ -75,8 +79,7 @@ class YarnJobs(Jobs):
                 state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
             except OSError:
                 continue
-            number = application.removeprefix("application_").encode()
-            if b"CONTAINER_ID=container_" + number in environment and state != "Z":
+            if container.search(environment) and state != "Z":
                 found[int(entry.name)] = command
         return found
 

@@ -325,7 +325,9 @@ absl::Status TrainOnCluster(const TrainFlags& flags, const ClusterTrainFlags& cl
                             const std::vector<std::string>& arguments) {
   MUSTER_ASSIGN_OR_RETURN(const ClusterTraining plan, PlanTraining(flags, cluster, arguments));
   if (cluster.where.is_yarn()) {
-    return SubmitToYarnAndFollow({.spec = plan.spec}, plan.yarn, cluster.detach);
+    JobRequest request;
+    request.spec = plan.spec;
+    return SubmitToYarnAndFollow(request, plan.yarn, cluster.detach);
   }
   MUSTER_RETURN_IF_ERROR(SubmitToCluster(
       {.job = job::ManifestJson(plan.spec), .places = {.pod_template = plan.pod_template}},

@@ -123,7 +123,7 @@ def test_no_two_jobs_are_dealt_the_same_gpu(jobs: Jobs) -> None:
         jobs.detach(name, "--name", job)
         jobs.running(job, "worker-0")
     logs = [jobs.home / f"jobs/{job}/logs/worker-0.log" for job in ("first", "second")]
-    jobs.wait(lambda: all(log.exists() and log.read_text() for log in logs))
+    jobs.wait(lambda: all(log.exists() and log.read_text().endswith("\n") for log in logs))
     assert [log.read_text() for log in logs] == [f"{name}\n" for name in names]
     third = jobs.call("run", name, "--name", "third")
     assert third.returncode == 1

@@ -159,7 +159,10 @@ def test_a_follower_goes_over_to_a_tasks_next_pod(
     wait_for(lambda: space.kubelet.incarnations("j-worker-0") == ["1", "2"])
     pod_logs.restart(space.name, "j-worker-0")
     pod_logs.write(space.name, "j-worker-0", "second\n")
-    assert follower.stdout.readline() == "[muster: a new run of worker-0 begins]\n"
+    # Whether it has seen the end of the first log before the next pod was there depends on the machine's load.
+    assert follower.stdout.readline() in (
+        "[muster: a new run of worker-0 begins]\n", "[muster: output is missing here]\n",
+    )  # fmt: skip
     assert follower.stdout.readline() == "second\n"
     follower.send_signal(signal.SIGINT)
     follower.communicate(timeout=60)
