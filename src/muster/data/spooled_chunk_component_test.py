@@ -16,7 +16,15 @@ from testbed.studies import checkpoint_bytes
 ROW_BYTES = 4096
 ROWS = 25_000  # 100 MB in each of two files
 MOST_BYTES = 90_000_000  # of memory that is the process's own, with 200 MB of rows open
-MODEL = "label: y\ncolumns: {x: {numeric: {}}}\nmodel: {linear: {}}\n"
+MODEL = """
+inputs: {x: float, y: int}
+label: y
+columns:
+  x: {numeric: x}
+model:
+  type: linear
+  linear: {columns: [x], optimizer: {ftrl: {learning_rate: 0.1}}}
+"""
 
 
 @pytest.fixture(scope="module")

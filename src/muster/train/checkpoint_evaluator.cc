@@ -99,8 +99,7 @@ absl::Status CheckpointEvaluator::Evaluate(int64_t step, bool is_final, Progress
   return absl::OkStatus();
 }
 
-absl::Status CheckpointEvaluator::Finish(int64_t step, Progress& progress,
-                                         TrainingSoFar training) {
+absl::Status CheckpointEvaluator::Finish(int64_t step, Progress& progress, TrainingSoFar training) {
   if (last_step_ == step && spec_.exporters.empty()) return absl::OkStatus();
   return Evaluate(step, /*is_final=*/true, progress, std::move(training));
 }

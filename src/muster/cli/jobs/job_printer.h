@@ -25,8 +25,8 @@ std::string FailureText(const formats::Json& job);
 // happened.
 std::string HangText(const formats::Json& job);
 
-// Returns a table of jobs, one row each; `now` is in wall seconds. What is said of a job is cut where
-// the table would be wider than `columns`; 0: nothing is cut.
+// Returns a table of jobs, one row each; `now` is in wall seconds. What is said of a job is cut
+// where the table would be wider than `columns`; 0: nothing is cut.
 std::string JobList(const std::vector<formats::Json>& jobs, double now, size_t columns);
 
 // Returns "job x succeeded in 12s" or "job x failed: ...".

@@ -151,8 +151,10 @@ class TrialJob {
     tune::Outcome outcome = {.has_value = reader_.has_value(), .last = reader_.last()};
     const bool has_succeeded = formats::JsonFields(job_, "job").Text("phase") == "succeeded";
     if (!has_succeeded && why_.empty()) {
-      return absl::AbortedError(
-          StrCat(JobLine(job_), tune::ReadLastLine(log_path_), "; its output is in ", log_path_));
+      std::string why = JobLine(job_);
+      const std::string last = tune::ReadLastLine(log_path_);  // which the line may have already
+      if (last.size() > 2 && why.find(last.substr(2)) == why.npos) why += last;
+      return absl::AbortedError(StrCat(why, "; its output is in ", log_path_));
     }
     if (!has_succeeded) outcome.state = tune::TrialState::kStopped;
     if (!reader_.has_value()) return reader_.DescribeNoValue(log_path_);

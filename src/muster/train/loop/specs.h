@@ -102,7 +102,7 @@ struct EpochValues {
 
 // A training up to a checkpoint.
 struct TrainingSoFar {
-  std::optional<EpochValues> epoch = {};    // with EvalSpec::every_epoch
+  std::optional<EpochValues> epoch = {};     // with EvalSpec::every_epoch
   std::optional<RecordCounts> records = {};  // of all of its runs, unless its data does not count
 };
 
@@ -116,7 +116,7 @@ struct EvalResult {
   std::optional<EpochValues> training = {};       // with EvalSpec::every_epoch
   // Of the training that evaluates its own checkpoint.
   std::optional<RecordCounts> trained_records = {};
-  absl::Status events = {};                       // why none were written (EvalSpec::needs_events)
+  absl::Status events = {};  // why none were written (EvalSpec::needs_events)
 };
 
 struct PredictSpec {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import signal
-from typing import Any
+from typing import Any, Sequence
 
 import pytest
 
@@ -22,7 +22,7 @@ SEARCH = f"""
 model: model.yaml
 train: {DATA}/rows.csv
 eval: {DATA}/rows.csv
-flags: [--epochs, "EPOCHS"]
+flags: FLAGS
 space:
   model.dnn.optimizer.adagrad.learning_rate: {{loguniform: [0.001, 1]}}
   train.batch_size: {{int: [16, 64], step: 16}}
@@ -41,8 +41,8 @@ def make_claim(space: Space) -> None:
     })  # fmt: skip
 
 
-def write_search(user: Jobs, epochs: object = 3, more: str = "") -> None:
-    (user.folder / "search.yaml").write_text(SEARCH.replace("EPOCHS", str(epochs)) + more)
+def write_search(user: Jobs, flags: Sequence[str] = ("--epochs", "3"), more: str = "") -> None:
+    (user.folder / "search.yaml").write_text(SEARCH.replace("FLAGS", json.dumps(flags)) + more)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_study_is_that_of_this_machine(
 def test_a_killed_study_follows_the_jobs_that_it_had(
     process_space: ProcessSpace, process_user: Jobs, data: pathlib.Path
 ) -> None:
-    write_search(process_user, 60, "scheduler: {asha: {factor: 2}}\n")
+    write_search(process_user, ("--epochs", "600"), "scheduler: {asha: {factor: 2}}\n")
     folder = process_user.folder / "search-study"
     study = process_user.start("tune", "search.yaml", *ON, "--parallel", 2)
     # No operator runs yet: both jobs wait.
@@ -156,18 +156,17 @@ def test_what_a_cluster_cannot_have_is_said_before_the_first_trial(space: Space,
     make_claim(space)
     write_model(user.folder)
 
-    def refuse(*flags: object, more: str = "", epochs: object = 3) -> str:
-        write_search(user, epochs, more)
-        result = user.call("tune", "search.yaml", *flags)
+    def refuse(*given: object, flags: Sequence[str] = (), more: str = "") -> str:
+        write_search(user, flags, more)
+        result = user.call("tune", "search.yaml", *given)
         assert result.returncode in (1, 2), (result.returncode, result.stderr)
         assert not (user.folder / "search-study").exists()
         return result.stderr.splitlines()[0]
 
     assert "--model-dir" in refuse(*CLUSTER)
     assert "lies on no volume" in refuse(*CLUSTER, "--model-dir", "/other")
-    assert "pbt continues trials" in refuse(
-        *ON, more="scheduler: {pbt: {population: 2, interval: 100}}\n"
-    )
+    pbt = "scheduler: {pbt: {population: 2, interval: 100}}\n"
+    assert "pbt continues trials" in refuse(*ON, more=pbt)
     assert "there is no claim lost" in refuse(
         *CLUSTER, "--volume", "lost:/lost", "--model-dir", "/lost/m"
     )
@@ -176,5 +175,5 @@ def test_what_a_cluster_cannot_have_is_said_before_the_first_trial(space: Space,
     assert "--processes" in refuse(*ON, "--processes")
     assert "a command's trials run here" in refuse(*ON, "--", "echo", "{x}")
     assert "requires" in refuse("--workers", 2)
-    assert "--evaluator takes the evaluations" in refuse(*ON, epochs='3", "--evaluator')
+    assert "--evaluator takes the evaluations" in refuse(*ON, flags=["--evaluator"])
     assert space.api.items(space.jobs) == []

@@ -25,12 +25,12 @@ TEST(TrainingTemplateTest, AnEmptyTemplateBecomesThePodOfATraining) {
   const Json expected = Json::parse(R"json({"spec": {
     "volumes": [{"name": "muster-volume-0", "persistentVolumeClaim": {"claimName": "a"}},
                 {"name": "muster-volume-1", "persistentVolumeClaim": {"claimName": "b"}}],
+    "securityContext": {"fsGroup": 65532, "fsGroupChangePolicy": "OnRootMismatch"},
     "containers": [{"name": "tensorflow", "image": "i",
       "command": ["muster", "worker", "$$(HOME)"],
       "volumeMounts": [{"name": "muster-volume-0", "mountPath": "/a"},
                        {"name": "muster-volume-1", "mountPath": "/b"}],
-      "env": [{"name": "M", "value": "x: $$1"}]}],
-    "securityContext": {"fsGroup": 65532, "fsGroupChangePolicy": "OnRootMismatch"}}})json");
+      "env": [{"name": "M", "value": "x: $$1"}]}]}})json");
   EXPECT_EQ(*made, expected);
   EXPECT_THAT(GetMountPaths(*made), ElementsAre("/a", "/b"));
 }
