@@ -106,7 +106,7 @@ def test_a_lease_that_cannot_be_had_is_told(space: Space) -> None:
     refuses = True
 
     def judge(call: Call) -> str:
-        return "503" if refuses and "/leases" in call.target else ""
+        return "503" if refuses and f"/{space.name}/leases" in call.target else ""
 
     proxy.judge = judge
     space.start_operator(server=proxy.server)
