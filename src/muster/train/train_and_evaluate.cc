@@ -135,7 +135,8 @@ absl::StatusOr<TrainAndEvaluateResult> TrainAndEvaluate(Estimator& estimator, Tr
   if (!evaluator.result() && !result.training.interrupted) {
     // Nothing was trained.
     MUSTER_RETURN_IF_ERROR(evaluator.Begin(estimator.files()));
-    MUSTER_RETURN_IF_ERROR(evaluator.Finish(result.training.step, progress));
+    MUSTER_RETURN_IF_ERROR(evaluator.Finish(result.training.step, progress,
+                                            {.epoch = {}, .records = result.training.records}));
   }
   result.evaluation = evaluator.result();
   result.exports = evaluator.exports();

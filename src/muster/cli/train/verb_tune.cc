@@ -317,8 +317,8 @@ void AddTune(CLI::App& app, const std::vector<std::string>& command) {
       "Examples:\n"
       "  muster tune examples/adult/search.yaml --parallel 2\n"
       "  muster tune search.yaml --trials 30 -- python train.py --lr {lr}\n"
-      "  muster tune clicks.yaml --parallel 8 --on kubernetes --image example/muster:1 \\\n"
-      "      --volume data:/data --model-dir /data/studies");
+      "  muster tune clicks.yaml --parallel 8 --on kubernetes \\\n"
+      "      --image example/muster:1 --volume data:/data --model-dir /data/studies");
   verb->add_option("search", flags->search, "Search file (docs/tune.md)")
       ->required()
       ->type_name("FILE");
