@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -198,7 +197,9 @@ absl::StatusOr<std::map<std::string, std::vector<Json>>> ListPodsByJob(
     Cluster& cluster, const std::map<std::string, std::string>& wanted) {
   std::string selector = StrCat(kOperatorLabel, "=", kOperatorName);
   if (!wanted.empty() && wanted.size() <= kMaxNamesInSelector) {
-    selector += StrCat(",", kJobLabel, " in (", absl::StrJoin(std::views::keys(wanted), ","), ")");
+    const std::string names = absl::StrJoin(
+        wanted, ",", [](std::string* out, const auto& job) { out->append(job.first); });
+    selector += StrCat(",", kJobLabel, " in (", names, ")");
   }
   std::map<std::string, std::vector<Json>> by_job;
   const auto listed = cluster.client->List(
