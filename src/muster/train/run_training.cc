@@ -226,6 +226,14 @@ absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSys
     request.role.evaluator = false;
     request.run.cluster.erase("evaluator");
   }
+  const auto write_end = [&] {
+    const absl::Status written = WriteFinishedJob(files, model_dir, *end);
+    if (written.ok()) return;
+    context.Note(StrCat("warning: could not record that the job has ended: ", written.message()));
+  };
+  // A chief that is killed after the others have ended must not wait for them when it is started
+  // again.
+  if (end && request.run.is_chief) request.train.before_others_end = write_end;
   auto outcome = RunTask(request, files, clock, report);
   if (has_ended && IsMissingTask(outcome.status(), request.run.is_chief)) {
     return nothing_left(StrCat(" (", outcome.status().message(), ")"));
@@ -233,10 +241,7 @@ absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSys
   if (!outcome.ok() || outcome->result.training.interrupted || !end || !request.run.is_chief) {
     return outcome;
   }
-  const absl::Status written = WriteFinishedJob(files, model_dir, *end);
-  if (!written.ok()) {
-    context.Note(StrCat("warning: could not record that the job has ended: ", written.message()));
-  }
+  write_end();
   return outcome;
 }
 

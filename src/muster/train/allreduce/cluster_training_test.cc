@@ -46,6 +46,7 @@ class SlowDiskTest : public TrainingTest {
   int TrainTogether(const std::string& folder, io::FaultFileSystem& disk) {
     const net::Token key = net::Token::Make().value();
     std::atomic<int> joins = 0;
+    std::atomic<bool> is_noted = false;  // by the chief, that the training has ended
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < kRanks; ++rank) {
       threads.emplace_back([&, rank] {
@@ -57,9 +58,15 @@ class SlowDiskTest : public TrainingTest {
         TrainSpec spec = Training();
         spec.input.source.shard = {.index = rank, .count = kRanks, .by = data::ShardBy::kRecord};
         spec.replicas = &replicas;
+        spec.before_others_end = [&] {
+          EXPECT_EQ(rank, 0);
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          is_noted = true;
+        };
         Progress progress(ProgressStyle::kNone, 2, clock_);
         const auto result = (*estimator)->Train(spec, progress, never_);
         EXPECT_TRUE(result.ok()) << "rank " << rank << ": " << result.status();
+        EXPECT_TRUE(is_noted) << "rank " << rank << " has ended before";
         joins += replicas.joins;
       });
     }

@@ -308,6 +308,30 @@ TEST_F(CompiledInputTest, AFileMayBeRemovedOrCutWhileItIsRead) {
   EXPECT_EQ(read_while([&] { std::filesystem::remove_all(folder_); }), alone);
 }
 
+// Also if its blocks were right when an earlier epoch read them.
+TEST_F(CompiledInputTest, AFileMayBeDamagedBetweenTwoEpochs) {
+  spec_.reader.epochs = 4;
+  spec_.reader.chunks_ahead = 0;
+  const auto alone = ReadAll(*Open(nullptr));
+  for (const char wrong : {'\0', 'x'}) {
+    ReadAll(*Open(OpenCache()));
+    auto input = Open(OpenCache());
+    std::vector<std::string> all;
+    while (all.size() < alone.size() / 2) all.push_back(Describe(**input->Next()));
+    {
+      const auto path = Compiled().front();
+      const auto size = static_cast<size_t>(std::filesystem::file_size(path));
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(64);
+      file << std::string(size / 2, wrong);
+    }
+    const auto rest = ReadAll(*input);
+    all.insert(all.end(), rest.begin(), rest.end());
+    EXPECT_EQ(all, alone);
+    std::filesystem::remove_all(folder_);
+  }
+}
+
 TEST_F(CompiledInputTest, BadRecordsAreNotCompiled) {
   Write("rows.csv", Rows(kCompiledRows) + "1,x,red,,1|2,3,1,0\n");
   spec_.reader.max_bad_records = 1;

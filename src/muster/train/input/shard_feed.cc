@@ -60,8 +60,9 @@ absl::StatusOr<bool> ShardFeed::Next(formats::Columns* columns, InputBatch* batc
   if (is_compiled()) {
     absl::StatusOr<bool> more = NextCompiled(batch);
     if (more.ok() || !IsCompiledDamage(more.status())) return more;
-    notes_.push_back(StrCat("the compiled features in ", more.status().message(),
-                            ": the data itself is read again"));
+    std::string why(ToStd(more.status().message()));
+    if (why.find(compiled_->path()) == why.npos) why = StrCat(compiled_->path(), ": ", why);
+    notes_.push_back(StrCat("the compiled features in ", why, ": the data itself is read again"));
     cached_.cache->Remove(*compiled_);
     MUSTER_ASSIGN_OR_RETURN(cached_.source, cached_.open());
     compiled_ = nullptr;

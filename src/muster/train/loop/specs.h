@@ -34,6 +34,9 @@ struct TrainSpec {
   // The replicas that train together with this one, each on its own shard of `input`; null: none.
   // Must outlive the training. With replicas, only the chief writes into model_dir.
   Peers* replicas = nullptr;
+  // Called in the chief when the training has ended, with its last checkpoint, before it tells the
+  // other replicas so: these end then. Not with an evaluator, for which a chief waits.
+  std::function<void()> before_others_end = {};
   // If the number of replicas may change: the number of shards that the data is cut into
   // (train/input/shards.h), as input.source.shard.by says. 0: this replica reads
   // input.source.shard.

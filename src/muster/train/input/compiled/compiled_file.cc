@@ -1,7 +1,6 @@
 #include "muster/train/input/compiled/compiled_file.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -128,8 +127,7 @@ class CompiledSource final : public data::RecordSource {
         names_(compiled.info().files),
         chunks_(compiled.info().chunks),
         blocks_(compiled.info().blocks),
-        fingerprint_(compiled.info().fingerprint),
-        checked_(blocks_.size()) {}
+        fingerprint_(compiled.info().fingerprint) {}
 
   const std::vector<std::string>& files() const override { return names_; }
   const std::vector<ChunkInfo>& chunks() const override { return chunks_; }
@@ -142,11 +140,8 @@ class CompiledSource final : public data::RecordSource {
     chunk->bytes.resize(size);
     MUSTER_RETURN_IF_ERROR(ReadBlock(block, chunk->bytes.data()));
     const std::string_view bytes(chunk->bytes.data(), size);
-    if (!checked_[number].load(std::memory_order_relaxed)) {
-      if (Crc32c(bytes) != block.crc) {
-        return CompiledDamage(StrCat(path_, ": the block at byte ", block.begin, " is damaged"));
-      }
-      checked_[number].store(true, std::memory_order_relaxed);
+    if (Crc32c(bytes) != block.crc) {
+      return CompiledDamage(StrCat(path_, ": the block at byte ", block.begin, " is damaged"));
     }
     chunk->file = names_[static_cast<size_t>(info.file)];
     chunk->place = data::RecordPlace::kRow;
@@ -199,7 +194,6 @@ class CompiledSource final : public data::RecordSource {
   const std::vector<ChunkInfo> chunks_;
   const std::vector<CompiledBlock> blocks_;
   const uint64_t fingerprint_;
-  mutable std::vector<std::atomic<bool>> checked_;  // by block
 };
 
 }  // namespace

@@ -71,8 +71,8 @@ class CompiledFileWriter {
 };
 
 // Opens a compiled file as a RecordSource whose records are compiled rows, in chunks, files and
-// with a fingerprint that are those of the source that it was made of. Each block is checked when
-// it is first read. Errors of reading it are those of IsCompiledDamage.
+// with a fingerprint that are those of the source that it was made of. Each block is checked
+// whenever it is read. Errors of reading it are those of IsCompiledDamage.
 class CompiledFile {
  public:
   static absl::StatusOr<std::shared_ptr<const CompiledFile>> Open(io::FileSystem& files,
