@@ -29,14 +29,17 @@ std::string UsualFolder() {
 }  // namespace
 
 void AddCacheFlags(CLI::App& verb, CacheFlags* flags) {
-  verb.add_option("--cache", flags->where,
-                  "Keep the floats and ids of the rows in a folder, from which later epochs and "
-                  "trainings read them; auto: ~/.cache/muster/features, for data from 64 MiB on "
-                  "(default: off)")
-      ->check(CheckNotEmpty)
-      ->type_name("DIR|auto|off");
+  auto* const cache =
+      verb.add_option(
+              "--cache", flags->where,
+              "Keep the floats and ids of the rows in a folder, from which later epochs and "
+              "trainings read them; auto: ~/.cache/muster/features, for data from 64 MiB on "
+              "(default: off)")
+          ->check(CheckNotEmpty)
+          ->type_name("DIR|auto|off");
   verb.add_option("--cache-limit", flags->limit_gib,
                   "GiB that the files of --cache take together: those used longest ago are removed")
+      ->needs(cache)
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->type_name("GIB");

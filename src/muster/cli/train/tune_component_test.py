@@ -133,6 +133,8 @@ def test_failures_and_signals(muster, here):
         ("budget: {trials: 10}", "", "has no budget"),
         ("space:", "spaces:", "unknown key 'spaces'"),
         ("model: model.yaml", "model: absent.yaml", "absent.yaml"),
+        ("train: rows.csv", "train: row-*", "train: no file matches 'row-*'"),
+        ("eval: rows.csv", "eval: none.csv", "none.csv"),
     ],
 )  # fmt: skip
 def test_wrong_searches_are_refused_in_one_line(muster, here, old, new, says):

@@ -60,6 +60,19 @@ std::string DefaultFolder(const std::string& search) {
   return StrCat(name.substr(0, name.rfind('.')), "-study");
 }
 
+// Whether the files are there that trials of this machine read.
+absl::Status CheckFiles(io::FileSystem& files, const tune::SearchFile& search) {
+  const auto check = [&](const char* key, const std::vector<std::string>& patterns) {
+    for (const std::string& pattern : patterns) {
+      if (!io::PathScheme(pattern).empty()) continue;
+      MUSTER_RETURN_IF_ERROR(Annotate(io::Glob(files, pattern).status(), key));
+    }
+    return absl::OkStatus();
+  };
+  MUSTER_RETURN_IF_ERROR(check("train", search.train));
+  return check("eval", search.eval);
+}
+
 absl::StatusOr<tune::SearchFile> LoadSearch(io::FileSystem& files, const TuneFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const std::string text,
                           io::ReadFile(files, flags.search, kMostSearchBytes));
@@ -82,6 +95,7 @@ absl::StatusOr<tune::SearchFile> LoadSearch(io::FileSystem& files, const TuneFla
   }
   if (flags.command.empty()) {
     MUSTER_RETURN_IF_ERROR(CheckSearch(files, search));
+    if (!flags.is_on_cluster()) MUSTER_RETURN_IF_ERROR(CheckFiles(files, search));
     if (flags.is_on_cluster()) MUSTER_RETURN_IF_ERROR(CheckClusterTrials(search, flags.cluster));
   } else {
     MUSTER_RETURN_IF_ERROR(tune::CheckPlaceholders(flags.command, search.study.space));
