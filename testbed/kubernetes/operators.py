@@ -126,6 +126,15 @@ class Space:
         self.api.create(self.jobs, job)
         return str(job["metadata"]["name"])
 
+    def make_claim(self, name: str) -> None:
+        """A PersistentVolumeClaim, which is bound to nothing."""
+        self.cluster.create({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": self.name},
+            "spec": {"accessModes": ["ReadWriteMany"],
+                     "resources": {"requests": {"storage": "1Gi"}}},
+        })  # fmt: skip
+
     def job(self, name: str) -> Object:
         return self.api.get(f"{self.jobs}/{name}")
 

@@ -210,12 +210,7 @@ def test_a_claim_that_is_not_there_is_named_before(space: Space, user: Jobs) -> 
     assert refused.returncode == 1 and "job.yaml:13: " in line
     assert f"there is no claim lost in the namespace {space.name}: make it first" in line
     assert space.api.items(space.jobs) == [] and user.ok("list") == ""
-    space.cluster.create({
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "lost", "namespace": space.name},
-        "spec": {"accessModes": ["ReadWriteMany"],
-                 "resources": {"requests": {"storage": "1Gi"}}},
-    })  # fmt: skip
+    space.make_claim("lost")
     user.ok("submit", path, *ON)
 
 

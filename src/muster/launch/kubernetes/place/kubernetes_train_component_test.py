@@ -18,15 +18,6 @@ MODEL = "/muster-test/data/model"
 TRAIN = ("--train", "/muster-test/data/clicks-*.csv")
 
 
-def make_claim(space: Space) -> None:
-    space.cluster.create({
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data", "namespace": space.name},
-        "spec": {"accessModes": ["ReadWriteMany"],
-                 "resources": {"requests": {"storage": "1Gi"}}},
-    })  # fmt: skip
-
-
 def container(space: Space, pod: str) -> Object:
     return space.pod(pod)["spec"]["containers"][0]
 
@@ -34,7 +25,7 @@ def container(space: Space, pod: str) -> Object:
 def test_the_job_has_the_command_the_model_and_the_volumes(
     space: Space, user: Jobs, pod_logs: PodLogs, tmp_path: pathlib.Path
 ) -> None:
-    make_claim(space)
+    space.make_claim("data")
     space.start_operator()
     model = tmp_path / "m.yaml"
     model.write_text(SPEC.read_text() + "# $(HOME) and $$ stay\n")
@@ -74,7 +65,7 @@ def test_a_training_is_followed_to_its_end(
     process_space: ProcessSpace, process_user: Jobs
 ) -> None:
     """One task: its pod runs `muster train`."""
-    make_claim(process_space)
+    process_space.make_claim("data")
     data = process_space.kubelet.claims / "data"
     data.mkdir(parents=True)
     process_user.ok("sample", "clicks", "--rows", 2000, "--out", data / "clicks-1.csv")
@@ -96,7 +87,7 @@ def test_a_training_is_followed_to_its_end(
 def test_ctrl_c_leaves_a_training_that_continues(
     space: Space, user: Jobs, pod_logs: PodLogs
 ) -> None:
-    make_claim(space)
+    space.make_claim("data")
     space.start_operator()
     pod_logs.write(space.name, "t-chief-0", "step 1\n")
     follower = user.start("train", SPEC, MODEL, *TRAIN, *ON, "--job", "t")
@@ -111,7 +102,7 @@ def test_ctrl_c_leaves_a_training_that_continues(
 
 
 def test_what_pods_cannot_have_is_wrong_use(space: Space, user: Jobs) -> None:
-    make_claim(space)
+    space.make_claim("data")
 
     def refuse(*arguments: object) -> str:
         result = user.call("train", *arguments)
@@ -138,7 +129,7 @@ def test_what_pods_cannot_have_is_wrong_use(space: Space, user: Jobs) -> None:
 def test_a_mistake_in_a_pod_template_is_named_with_its_line(
     space: Space, user: Jobs, tmp_path: pathlib.Path
 ) -> None:
-    make_claim(space)
+    space.make_claim("data")
     template = tmp_path / "pod.yaml"
     template.write_text(
         "spec:\n"
@@ -153,7 +144,7 @@ def test_a_mistake_in_a_pod_template_is_named_with_its_line(
 
 
 def test_a_model_file_that_may_be_misspelt_is_told(space: Space, user: Jobs) -> None:
-    make_claim(space)
+    space.make_claim("data")
     flags = (*TRAIN, *ON, "--detach", "--job")
     told = user.call("train", "/no/such/model.yaml", MODEL, *flags, "a")
     assert told.returncode == 0

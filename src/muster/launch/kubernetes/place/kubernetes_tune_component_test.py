@@ -32,15 +32,6 @@ budget: {{trials: 4}}
 """
 
 
-def make_claim(space: Space) -> None:
-    space.cluster.create({
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data", "namespace": space.name},
-        "spec": {"accessModes": ["ReadWriteMany"],
-                 "resources": {"requests": {"storage": "1Gi"}}},
-    })  # fmt: skip
-
-
 def write_search(user: Jobs, flags: Sequence[str] = ("--epochs", "3"), more: str = "") -> None:
     (user.folder / "search.yaml").write_text(SEARCH.replace("FLAGS", json.dumps(flags)) + more)
 
@@ -48,7 +39,7 @@ def write_search(user: Jobs, flags: Sequence[str] = ("--epochs", "3"), more: str
 @pytest.fixture
 def data(process_space: ProcessSpace, process_user: Jobs) -> pathlib.Path:
     """The claim's folder, with rows.csv."""
-    make_claim(process_space)
+    process_space.make_claim("data")
     data = process_space.kubelet.claims / "data"
     data.mkdir(parents=True)
     write_model(process_user.folder)
@@ -153,7 +144,7 @@ def test_a_job_that_fails_is_a_failed_trial_and_stays(
 
 
 def test_what_a_cluster_cannot_have_is_said_before_the_first_trial(space: Space, user: Jobs) -> None:
-    make_claim(space)
+    space.make_claim("data")
     write_model(user.folder)
 
     def refuse(*given: object, flags: Sequence[str] = (), more: str = "") -> str:

@@ -189,7 +189,7 @@ absl::Status LocateRefusal(const absl::Status& refusal, const JobPlaces& places)
   if (!absl::IsInvalidArgument(refusal) || found == message.npos || !places.job) return refusal;
   std::string_view why = message.substr(found + kInvalid.size());
   if (why.starts_with('[')) why.remove_prefix(1);
-  // It goes on with what was not checked, because of this.
+  // What follows are the checks that the server left out because of this.
   why = why.substr(0, why.find(", <nil>: "));
   FindDeepest(*places.job, ReadPath(why, 0)).Fail(StrCat("the API server refuses it: ", why));
   return places.job->status();

@@ -29,8 +29,9 @@ struct TrainingPod {
 };
 
 // Without a securityContext in the template, the pod gets an fsGroup: so the user of Muster's
-// images, who is not root, may read the job's Secret, and write to a new volume. INVALID_ARGUMENT
-// if neither the template nor `image` names an image.
+// images, who is not root, may read the job's Secret, and write to a new volume.
+//
+// INVALID_ARGUMENT if neither the template nor `image` names an image.
 absl::StatusOr<Json> MakeTrainingTemplate(const TrainingPod& pod);
 
 // Where the container of the training has volumes.
