@@ -18,12 +18,7 @@ DEADLINE = 400.0  # for a training to get somewhere, on a loaded machine
 
 def make_claim(space: ProcessSpace, name: str = "work") -> pathlib.Path:
     """Returns the folder that is its volume."""
-    space.cluster.create({
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": space.name},
-        "spec": {"accessModes": ["ReadWriteMany"],
-                 "resources": {"requests": {"storage": "1Gi"}}},
-    })  # fmt: skip
+    space.make_claim(name)
     folder = space.kubelet.claims / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder

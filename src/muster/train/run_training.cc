@@ -226,7 +226,9 @@ absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSys
     request.role.evaluator = false;
     request.run.cluster.erase("evaluator");
   }
+  bool is_written = false;
   const auto write_end = [&] {
+    if (std::exchange(is_written, true)) return;
     const absl::Status written = WriteFinishedJob(files, model_dir, *end);
     if (written.ok()) return;
     context.Note(StrCat("warning: could not record that the job has ended: ", written.message()));

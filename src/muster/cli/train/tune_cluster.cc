@@ -48,7 +48,7 @@ class TrialJob {
         reader_(trials.search.study.goal.metric, trial, report) {}
 
   absl::StatusOr<tune::Outcome> Run() {
-    MUSTER_RETURN_IF_ERROR(OpenLogFile(O_TRUNC));
+    MUSTER_RETURN_IF_ERROR(OpenLogFile());
     MUSTER_RETURN_IF_ERROR(FindOrSubmit());
     MUSTER_ASSIGN_OR_RETURN(log_, place_->OpenLog({job::TaskType::kChief, 0}));
     answered_ = steady_clock::now();
@@ -68,9 +68,9 @@ class TrialJob {
   }
 
  private:
-  absl::Status OpenLogFile(int how) {
-    file_ =
-        Descriptor(open(log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | how, 0644));
+  absl::Status OpenLogFile() {
+    constexpr int kHow = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
+    file_ = Descriptor(open(log_path_.c_str(), kHow, 0644));
     return file_.valid() ? absl::OkStatus() : ErrnoStatus(errno, StrCat("opening ", log_path_));
   }
 

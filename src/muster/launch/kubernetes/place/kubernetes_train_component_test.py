@@ -8,6 +8,7 @@ import signal
 from testbed.jobs import Jobs
 from testbed.kubernetes.api import Object
 from testbed.kubernetes.logs import PodLogs
+from testbed.kubernetes.native_jobs import make_claim
 from testbed.kubernetes.operators import Space, wait_for
 from testbed.kubernetes.process_space import ProcessSpace
 
@@ -65,9 +66,7 @@ def test_a_training_is_followed_to_its_end(
     process_space: ProcessSpace, process_user: Jobs
 ) -> None:
     """One task: its pod runs `muster train`."""
-    process_space.make_claim("data")
-    data = process_space.kubelet.claims / "data"
-    data.mkdir(parents=True)
+    data = make_claim(process_space, "data")
     process_user.ok("sample", "clicks", "--rows", 2000, "--out", data / "clicks-1.csv")
     process_space.start_operator()
     result = process_user.call("train", SPEC, MODEL, *TRAIN, *ON, "--job", "t")

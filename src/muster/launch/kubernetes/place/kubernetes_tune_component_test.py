@@ -10,6 +10,7 @@ from typing import Any, Sequence
 import pytest
 
 from testbed.jobs import Jobs
+from testbed.kubernetes.native_jobs import make_claim
 from testbed.kubernetes.operators import Space, wait_for
 from testbed.kubernetes.process_space import ProcessSpace
 from testbed.studies import checkpoint_bytes, read_trials, write_model
@@ -39,9 +40,7 @@ def write_search(user: Jobs, flags: Sequence[str] = ("--epochs", "3"), more: str
 @pytest.fixture
 def data(process_space: ProcessSpace, process_user: Jobs) -> pathlib.Path:
     """The claim's folder, with rows.csv."""
-    process_space.make_claim("data")
-    data = process_space.kubelet.claims / "data"
-    data.mkdir(parents=True)
+    data = make_claim(process_space, "data")
     write_model(process_user.folder)
     (data / "rows.csv").write_bytes((process_user.folder / "rows.csv").read_bytes())
     return data
