@@ -84,6 +84,12 @@ def test_inspect_shows_features_as_json(muster, place):
     assert limited.count("record at byte") == 1
 
 
+def test_cat_prints_a_row_whose_text_could_be_a_protobuf_message(muster, place):
+    row = "1,x,,1795805734,"  # three fields that a tf.Example does not know
+    (place / "odd.csv").write_text(f"a,b,c,at,d\n{row}\n")
+    assert run(muster, place, "records", "cat", "odd.csv") == f"{row}\n"
+
+
 def test_inspect_and_verify_read_what_other_verbs_read(muster, place):
     """With the same flags."""
     lines = run(muster, place, "records", "inspect", "rows.csv", "--json").splitlines()

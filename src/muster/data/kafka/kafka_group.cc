@@ -1,6 +1,8 @@
 #include "muster/data/kafka/kafka_group.h"
 
 #include <array>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "muster/base/strings.h"
@@ -11,6 +13,15 @@ namespace {
 
 constexpr int kAttempts = 30;
 constexpr int kAttemptMillis = 2'000;
+constexpr std::chrono::milliseconds kPause{200};
+
+// Brokers answer so while a group's coordinator starts, moves or reads the group's offsets.
+bool IsTransient(rd_kafka_resp_err_t error) {
+  return error == RD_KAFKA_RESP_ERR__TIMED_OUT || error == RD_KAFKA_RESP_ERR__WAIT_COORD ||
+         error == RD_KAFKA_RESP_ERR_NOT_COORDINATOR ||
+         error == RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE ||
+         error == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS;
+}
 
 class GroupImpl : public KafkaGroup {
  public:
@@ -31,7 +42,8 @@ class GroupImpl : public KafkaGroup {
                                                     int32_t partition) override {
     int64_t offset = 0;
     rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR__TIMED_OUT;
-    for (int i = 0; i < kAttempts && error == RD_KAFKA_RESP_ERR__TIMED_OUT; ++i) {
+    for (int i = 0; i < kAttempts && IsTransient(error); ++i) {
+      if (i > 0) std::this_thread::sleep_for(kPause);
       error = Ask(topic, partition, &offset);
       if (error == RD_KAFKA_RESP_ERR__TIMED_OUT) error = TakeRefusal(error);
     }

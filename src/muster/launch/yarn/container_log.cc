@@ -92,9 +92,11 @@ absl::Status ContainerLog::Fetch() {
 // What follows what was read, once YARN has aggregated it.
 absl::Status ContainerLog::FetchKept() {
   const auto deadline = process::Deadline::After(kAggregationSeconds);
+  bool is_aggregating = lookup_.IsAggregating();
   auto kept = lookup_.ReadKept(task_);
-  while (absl::IsNotFound(kept.status()) || absl::IsUnavailable(kept.status())) {
+  while (is_aggregating || absl::IsNotFound(kept.status()) || absl::IsUnavailable(kept.status())) {
     if (deadline.expired() || poll(nullptr, 0, kWaitMillis) < 0) break;
+    is_aggregating = lookup_.IsAggregating();
     kept = lookup_.ReadKept(task_);
   }
   MUSTER_RETURN_IF_ERROR(kept.status());

@@ -43,6 +43,8 @@ class ContainerLookup {
   // not known any more.
   virtual absl::StatusOr<std::optional<ContainerInfo>> FindContainer(const std::string& task) = 0;
   virtual bool HasEnded() const = 0;  // the job, when it was described last
+  // Whether nodes still write the outputs of the job's containers to HDFS; each writes a file.
+  virtual bool IsAggregating() = 0;
   // What YARN has kept of the task's output after the job's end (aggregated_log.h).
   virtual absl::StatusOr<std::vector<KeptOutput>> ReadKept(const std::string& task) = 0;
 };

@@ -60,7 +60,8 @@ Application ReadApplication(const Json& json) {
           .final_status = fields.Text("finalStatus"),
           .diagnostics = fields.Text("diagnostics"),
           .started_seconds = fields.Number("startedTime", 0) / 1000,
-          .finished_seconds = fields.Number("finishedTime", 0) / 1000};
+          .finished_seconds = fields.Number("finishedTime", 0) / 1000,
+          .log_aggregation = fields.Text("logAggregationStatus")};
 }
 
 bool AddLeafQueues(const Json& node, std::vector<std::string>* names) {

@@ -40,8 +40,13 @@ struct Application {
   std::string final_status = {};  // "SUCCEEDED", "FAILED", "KILLED"; "UNDEFINED" before
   std::string diagnostics = {};
   double started_seconds = 0, finished_seconds = 0;  // wall time; 0: not yet
+  std::string log_aggregation = {};  // "NOT_START", "RUNNING", "SUCCEEDED", "DISABLED", ...
 
   bool has_ended() const { return state == "FINISHED" || state == "FAILED" || state == "KILLED"; }
+  // Some nodes have yet to write what the containers printed to HDFS.
+  bool aggregates_logs() const {
+    return log_aggregation == "NOT_START" || log_aggregation.starts_with("RUNNING");
+  }
 };
 
 // One owner thread.

@@ -87,7 +87,7 @@ def test_a_task_that_takes_more_memory_is_told_once(jobs: YarnJobs) -> None:
     result = jobs.call("run", "--on", "yarn", "--memory", "64Mi", "--restarts", 0, "--name", "greedy",
                        "--", "python3", "-c", program)  # fmt: skip
     assert result.returncode == 1, result.stderr
-    told = [line for line in result.stderr.splitlines() if "memory" in line]
+    told = [line for line in result.stderr.splitlines() if "more memory" in line]
     assert len(told) == 1, result.stderr
     assert told[0].startswith("muster: job greedy failed in ") and "of 64 MB physical memory used" in told[0]
     assert "give it more by --memory" in told[0] and "nothing was heard" not in told[0]

@@ -182,6 +182,11 @@ absl::StatusOr<std::vector<KeptOutput>> YarnPlace::ReadKept(const std::string& t
   return ReadAggregatedLog(*files_, logs_, record_.id, task);
 }
 
+bool YarnPlace::IsAggregating() {
+  const auto app = client_->Get(record_.id);
+  return app.ok() && app->aggregates_logs();
+}
+
 bool YarnPlace::HasEnded() const { return IsOver(described_); }
 
 absl::Status YarnPlace::Stop(const std::string& why) {

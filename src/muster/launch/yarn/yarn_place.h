@@ -50,6 +50,7 @@ class YarnPlace : public control::JobPlace, private ContainerLookup {
         client_(std::move(client)) {}
   absl::StatusOr<std::optional<ContainerInfo>> FindContainer(const std::string& task) override;
   bool HasEnded() const override;
+  bool IsAggregating() override;
   absl::StatusOr<std::vector<KeptOutput>> ReadKept(const std::string& task) override;
   absl::Status FindCoordinator();
   absl::StatusOr<Json> Ask(const std::string& method, const std::string& path, const Json& body);
