@@ -15,10 +15,10 @@
 #include "muster/cli/common/help.h"
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/common/verb.h"
+#include "muster/cli/common/wrong_use.h"
 #include "muster/cli/jobs/verbs.h"
 #include "muster/cli/records/verbs.h"
 #include "muster/cli/train/verbs.h"
-#include "muster/cli/wrong_use.h"
 #include "muster/data/source.h"
 #include "muster/math/kernels.h"
 #include "muster/process/file_limit.h"
@@ -118,6 +118,7 @@ void AddVerbs(CLI::App& app, const std::vector<std::string>& arguments,
   AddInit(app);
   AddSample(app);
   AddRecords(app);
+  AddRecordsCompile(*app.get_subcommand("records"));
   AddFs(app);
   AddTrain(app, arguments);
   AddTune(app, command);

@@ -39,6 +39,9 @@ WRONG_USES = [
     ("evaluate model --dat rows.csv", "unknown flag '--dat' (did you mean '--data'?)"),
     ("records from-csv rows.csv --sepc spec.yaml", "did you mean '--spec'?"),
     ("status job --wtach", "did you mean '--watch'?"),
+    ("init rows.csv --label y -o spec.yaml", "muster init: unknown flag '-o' (did you mean '--out'?)"),
+    (TRAIN + "--set train.epochs=1 train.seed=2", "there is no use for 'train.seed=2': each setting needs its own "
+     "--set: --set train.seed=2"),
     (TRAIN + "--qqqqqq", "unknown flag '--qqqqqq'\nmuster train --help"),
     ("list job", "muster list: there is no use for 'job'"),
     ("predict model --out p.csv", "muster predict: --data is required"),

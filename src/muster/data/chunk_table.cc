@@ -19,7 +19,8 @@ uint64_t HashNumber(uint64_t hash, uint64_t value) {
 // of these chunks has the record number `number`.
 void AddChunks(int item, const RecordIndex& index, uint64_t skip, uint64_t take, uint64_t number,
                std::vector<ChunkInfo>* chunks) {
-  for (size_t i = 0; i < index.chunks.size() && take > 0; ++i) {
+  uint64_t in_item = 0;  // records of the item before the chunk
+  for (size_t i = 0; i < index.chunks.size() && take > 0; in_item += index.chunks[i++].records) {
     const IndexedChunk& chunk = index.chunks[i];
     if (skip >= chunk.records) {
       skip -= chunk.records;
@@ -32,6 +33,7 @@ void AddChunks(int item, const RecordIndex& index, uint64_t skip, uint64_t take,
     info.first_record = skip;
     info.records = std::min(take, chunk.records - skip);
     info.first_number = number;
+    info.first_in_item = in_item + skip;
     number += info.records;
     info.line = chunk.line;
     info.compressed = index.compression != formats::Compression::kNone;

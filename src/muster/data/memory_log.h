@@ -149,6 +149,7 @@ class MemoryLog : public SourceSet {
     }
     absl::Status CountBad(size_t, const Chunk&) const override { return absl::OkStatus(); }
     uint64_t bad_records() const override { return 0; }
+    bool has_offsets() const override { return true; }
     uint64_t fingerprint() const override { return table_.fingerprint; }
 
    private:

@@ -46,6 +46,13 @@ struct Shard {
   int multiple = 1;
 };
 
+// A part of the data (data/held_back.h).
+struct HeldBack {
+  double share = 0;      // of the records that is held back for evaluations; 0: none
+  bool is_read = false;  // whether these records are read; otherwise all others are
+  friend bool operator==(const HeldBack&, const HeldBack&) = default;
+};
+
 // A record that was left out because it cannot be read or does not fit the schema.
 struct BadRecord {
   uint64_t number = 0;  // its number in the data, counted from 0
@@ -64,6 +71,7 @@ using TakeBadRecord = std::function<void(BadRecord record)>;
 struct SourceSpec {
   std::vector<std::string> patterns;  // globs, each with its files sorted; or names with a scheme
   Shard shard = {};
+  HeldBack held_back = {};
   formats::DataFormat format = {};  // settings that it lacks are found from the files' content
   // Columns that rows without a header may lack, such as the label of data to predict: they are
   // missing if the first row of the first file has that many cells fewer than `format.columns`.
@@ -125,6 +133,7 @@ struct ChunkInfo {
   uint64_t records = 0;
   uint64_t first_record = 0;  // announced records to skip at the chunk's start (for sharding)
   uint64_t first_number = 0;  // the number in the data of the first record that is not skipped
+  uint64_t first_in_item = 0;  // the same record's number in its file or partition, as announced
   uint64_t line = 0;          // CSV: the line at `begin`
   bool compressed = false;
 };
@@ -159,6 +168,8 @@ class RecordSource {
   // Of records in partitions: their type and, of rows of CSV, the names of the cells, if they have
   // any.
   virtual formats::DataFormat format() const { return {}; }
+  // Whether records are in partitions: Chunk::offsets then names a record in whatever range.
+  virtual bool has_offsets() const { return false; }
   // Returns a decoder of this source's records into `schema`.
   virtual absl::StatusOr<std::unique_ptr<formats::RowDecoder>> NewDecoder(
       const formats::Schema& schema) const = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "muster/data/chunk_table.h"
+#include "muster/data/held_back.h"
 #include "muster/io/path_scheme.h"
 
 namespace muster::data {
@@ -91,7 +92,9 @@ absl::StatusOr<std::vector<std::unique_ptr<RecordSource>>> OpenShards(io::FileSy
                                                                       uint64_t max_bad_records) {
   for (const Shard& shard : shards) MUSTER_RETURN_IF_ERROR(CheckShard(shard));
   MUSTER_ASSIGN_OR_RETURN(const auto set, ChooseSourceSet(files, spec.schemes, spec.patterns));
-  return set->OpenShards(spec, shards, max_bad_records);
+  MUSTER_ASSIGN_OR_RETURN(auto sources, set->OpenShards(spec, shards, max_bad_records));
+  if (spec.held_back.share <= 0) return sources;
+  return TakePart(std::move(sources), spec);
 }
 
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(io::FileSystem& files,

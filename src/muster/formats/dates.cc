@@ -1,6 +1,7 @@
 #include "muster/formats/dates.h"
 
 #include <chrono>
+#include <string>
 
 namespace muster::formats {
 namespace {
@@ -30,6 +31,7 @@ class DateReader {
   void SkipDigits() {
     while (!text_.empty() && text_[0] >= '0' && text_[0] <= '9') text_.remove_prefix(1);
   }
+  bool ColonAfterOneDigit() const { return text_.size() > 1 && text_[1] == ':'; }
   bool DotAfterTwoDigits() const { return text_.size() > 2 && text_[2] == '.'; }
 
  private:
@@ -78,8 +80,11 @@ bool ReadClock(DateReader& reader, size_t digits_of_hour, int64_t* seconds) {
 
 bool ReadTime(DateReader& reader, int64_t* seconds) {
   int h = 0, m = 0;
-  if (!ReadClock(reader, 2, seconds)) return false;
+  if (!ReadClock(reader, reader.ColonAfterOneDigit() ? 1 : 2, seconds)) return false;
   if (reader.AtEnd() || reader.Consume('Z')) return true;
+  if (reader.Consume(' ') && reader.Consume('U')) {
+    return reader.Consume('T') && reader.Consume('C');
+  }
   const bool east = reader.Consume('+');
   if (!east && !reader.Consume('-')) return false;
   if (!reader.ConsumeNumber(2, &h)) return false;
@@ -102,6 +107,15 @@ std::optional<int64_t> ParseDate(std::string_view text) {
     if (!ReadTime(reader, &seconds) || !reader.AtEnd()) return std::nullopt;
   }
   return std::chrono::duration_cast<std::chrono::seconds>(day.time_since_epoch()).count() + seconds;
+}
+
+std::optional<int64_t> ParseDateCell(std::string_view text) {
+  constexpr size_t kYear = 4, kMonth = 2;
+  const bool is_compact = text.size() == 8 && (text.starts_with("19") || text.starts_with("20"));
+  if (!is_compact || text.find_first_not_of("0123456789") != text.npos) return ParseDate(text);
+  std::string spread(text.substr(0, kYear));
+  spread.append("-").append(text.substr(kYear, kMonth)).append("-");
+  return ParseDate(spread.append(text.substr(kYear + kMonth)));
 }
 
 std::optional<int64_t> ParseTime(std::string_view text) {

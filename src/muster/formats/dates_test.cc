@@ -9,7 +9,8 @@ TEST(DatesTest, AllFormsOfOneMomentAreRead) {
   constexpr int64_t kMoment = 1795525509;  // 2026-11-24 13:05:09 UTC
   for (const char* text :
        {"2026-11-24 13:05:09", "2026-11-24T13:05:09Z", "2026/11/24 13:05:09", "24.11.2026 13:05:09",
-        "2026-11-24T13:05:09.999", "2026-11-24T15:05:09+02:00", "2026-11-24T08:35:09-0430"}) {
+        "2026-11-24T13:05:09.999", "2026-11-24T15:05:09+02:00", "2026-11-24T08:35:09-0430",
+        "2026-11-24 13:05:09 UTC", "2026-11-24 15:05:09 +0200", "2026-11-24 9:05:09 -04:00"}) {
     EXPECT_EQ(ParseDate(text), kMoment) << text;
   }
   EXPECT_EQ(ParseDate("2026-11-24 13:05"), kMoment - 9);
@@ -26,8 +27,18 @@ TEST(DatesTest, OtherTextsAreNotDates) {
   for (const char* text :
        {"", "2026", "2026-11", "2026-13-01", "2026-02-29", "20261124", "11/24/2026", "2026-11/24",
         "2026-11-24 ", "2026-11-24T", "2026-11-24 25:00", "2026-11-24 13:05:09 CET", "24.11.26",
-        "2026-1-1", "x026-11-24", "2026-11-24T13:05+2"}) {
+        "2026-1-1", "x026-11-24", "2026-11-24T13:05+2", "2026-11-24 13:05 ", "2026-11-24 13:05 UTCX",
+        "2026-11-24 13:05 U"}) {
     EXPECT_EQ(ParseDate(text), std::nullopt) << text;
+  }
+}
+
+TEST(DatesTest, ACellMayHoldADateWithoutSeparators) {
+  EXPECT_EQ(ParseDateCell("20261124"), ParseDate("2026-11-24"));
+  EXPECT_EQ(ParseDateCell("19991231"), ParseDate("1999-12-31"));
+  EXPECT_EQ(ParseDateCell("2026-11-24"), ParseDate("2026-11-24"));
+  for (const char* text : {"20261324", "21000101", "2026112", "202611240", "2026112x", ""}) {
+    EXPECT_EQ(ParseDateCell(text), std::nullopt) << text;
   }
 }
 

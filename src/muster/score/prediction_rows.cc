@@ -1,6 +1,7 @@
 #include "muster/score/prediction_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "muster/base/strings.h"
@@ -125,6 +126,7 @@ void PredictionRows::AppendValue(const engine::PredictionTensor& tensor, size_t 
     case formats::ValueType::kInt:
       return text->AppendNumber(tensor.ints[i]);
     case formats::ValueType::kFloat:
+      if (!csv && !std::isfinite(tensor.floats[i])) return text->Append("null");  // as JSON has it
       return text->AppendNumber(tensor.floats[i]);
     case formats::ValueType::kString:
       return csv ? AppendCell(tensor.strings[i], text) : text->Append(Quoted(tensor.strings[i]));

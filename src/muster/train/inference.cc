@@ -262,7 +262,9 @@ absl::StatusOr<EvalResult> Estimator::EvaluateQuietly(const EvalSpec& spec) {
 }
 
 absl::Status Estimator::CheckData(const EvalSpec& spec) {
-  if (spec.input_fn || data::IsBatchStream(spec.input.source)) return absl::OkStatus();
+  if (spec.input_fn || spec.input.growth || data::IsBatchStream(spec.input.source)) {
+    return absl::OkStatus();
+  }
   MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kEval));
   // An evaluator may start before the first pass over the training data has ended.
   if (!features::FindUnmeasured(mode->model.spec.features).empty()) return absl::OkStatus();
@@ -276,6 +278,7 @@ absl::Status Estimator::CheckData(const EvalSpec& spec) {
 absl::StatusOr<EvalResult> Estimator::Conclude(const EvalSpec& spec, EvalResult result,
                                                const BeforeEvents& before_events) {
   if (result.examples == 0) {
+    if (spec.input.growth) return absl::OutOfRangeError("evaluate: no record is held back yet");
     return absl::InvalidArgumentError(
         result.bad_records == 0
             ? "evaluate: the data has no rows"

@@ -193,6 +193,7 @@ absl::StatusOr<SearchFile> ParseSearchFile(std::string_view text, const std::str
     search.model = reader.String("model");
     search.train = reader.At("train").AsStrings();
     search.eval = reader.At("eval").AsStrings();
+    search.flags_place = StrCat(name, ": flags");
     if (reader.Has("flags")) search.flags = reader.Strings("flags");
   }
   StudySpec& study = search.study;

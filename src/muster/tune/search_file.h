@@ -17,6 +17,7 @@ struct SearchFile {
   std::string model;
   std::vector<std::string> train, eval;
   std::vector<std::string> flags;  // further ones of `muster train`
+  std::string flags_place;         // "search.yaml: flags", for messages
 };
 
 // `name` is the file's name in messages. INVALID_ARGUMENT with line and key.

@@ -163,8 +163,7 @@ void PrintFound(const InitFlags& flags, const data::Profile& profile, const mode
               std::string(draft.type->title).c_str(), GroupDigits(draft.used()).c_str(),
               NextCommand(flags, profile, draft).c_str());
   std::printf(
-      "To measure it on rows that it does not train on, keep some in a file and add --eval "
-      "FILE.\n");
+      "To measure it on rows that it does not train on, add --eval 10%%: a tenth is held back.\n");
 }
 
 absl::Status CheckOut(io::FileSystem& files, const InitFlags& flags) {
@@ -255,6 +254,7 @@ void AddInit(CLI::App& app) {
   verb->add_flag("--force", flags->force, "Replace the file of --out");
   verb->add_option("--max-bad-records", flags->max_bad_records,
                    "Leave out up to N rows that cannot be read")
+      ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   verb->add_flag("--json", flags->json, "What was found and the next command, as one object");
   AddFormatFlags(*verb, &flags->format);

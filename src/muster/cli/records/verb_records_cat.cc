@@ -47,7 +47,8 @@ std::string PrintFeatures(const std::vector<formats::FeatureText>& features) {
 void Print(const data::Chunk& chunk, size_t record, bool json) {
   const std::string_view bytes = chunk.records[record];
   const auto features = formats::DescribeExample(bytes);
-  // A row of CSV can look like unknown fields of an Example. One without features has two bytes at most.
+  // A row of CSV can look like unknown fields of an Example, which itself has features if it is
+  // longer than two bytes.
   const bool is_text =
       bytes.starts_with('{') || !features.ok() || (features->empty() && bytes.size() > 2);
   const std::string text = is_text ? std::string(bytes) : PrintFeatures(*features);

@@ -59,6 +59,7 @@ void AddRecordsFromCsv(CLI::App& records) {
   AddFormatFlags(*verb, &flags->format);
   verb->add_option("--max-bad-records", flags->max_bad_records,
                    "Leave out and count up to N rows that do not fit the spec")
+      ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   AddConversionFlags(verb, &flags->conversion);
   verb->callback([flags] { FailUnlessOk(RunFromCsv(*flags)); });

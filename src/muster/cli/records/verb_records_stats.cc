@@ -198,6 +198,7 @@ void AddRecordsStats(CLI::App& records) {
   verb->add_option("--top", flags->top, "Frequent values to show")->capture_default_str();
   verb->add_option("--max-bad-records", flags->max_bad_records,
                    "Leave out up to N rows that do not fit the spec")
+      ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   verb->add_flag("--json", flags->json, "One JSON object");
   verb->callback([flags] { FailUnlessOk(RunStats(*flags)); });

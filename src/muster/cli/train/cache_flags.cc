@@ -11,7 +11,6 @@
 namespace muster::cli {
 namespace {
 
-constexpr uint64_t kLeastData = uint64_t{64} << 20;  // of "auto"
 constexpr double kGiB = 1 << 30;
 
 std::string GetVariable(const char* name) {
@@ -45,12 +44,13 @@ void AddCacheFlags(CLI::App& verb, CacheFlags* flags) {
       ->type_name("GIB");
 }
 
-absl::StatusOr<std::shared_ptr<const train::FeatureCache>> OpenCache(const CacheFlags& flags) {
+absl::StatusOr<std::shared_ptr<const train::FeatureCache>> OpenCache(const CacheFlags& flags,
+                                                                     uint64_t least_data) {
   if (flags.where == "off") return nullptr;
   const bool is_auto = flags.where == "auto";
   train::FeatureCacheOptions options = {.folder = is_auto ? UsualFolder() : flags.where,
                                         .most_bytes = static_cast<uint64_t>(flags.limit_gib * kGiB),
-                                        .least_data = is_auto ? kLeastData : 0,
+                                        .least_data = is_auto ? least_data : 0,
                                         .version = Version()};
   if (options.folder.empty()) return nullptr;
   auto cache = train::FeatureCache::Open(std::move(options));

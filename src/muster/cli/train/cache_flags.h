@@ -16,7 +16,9 @@ struct CacheFlags {
 };
 void AddCacheFlags(CLI::App& verb, CacheFlags* flags);
 // Null for "off", and for "auto" where this machine has no folder for it. Errors of making the
-// folder that the flag names.
-absl::StatusOr<std::shared_ptr<const train::FeatureCache>> OpenCache(const CacheFlags& flags);
+// folder that the flag names. With "auto", data of fewer bytes than `least_data` is not compiled.
+inline constexpr uint64_t kLeastCachedData = uint64_t{64} << 20;
+absl::StatusOr<std::shared_ptr<const train::FeatureCache>> OpenCache(
+    const CacheFlags& flags, uint64_t least_data = kLeastCachedData);
 
 }  // namespace muster::cli

@@ -49,6 +49,10 @@ absl::Status CheckFollow(const TrainFlags& flags, bool is_job) {
   return absl::OkStatus();
 }
 
+std::string GetSegmentFolder(const TrainFlags& flags) {
+  return io::JoinPath(flags.run.model_dir, "stream");
+}
+
 absl::StatusOr<std::shared_ptr<data::GrowingData>> OpenFollowed(const TrainFlags& flags,
                                                                 int64_t batch_size,
                                                                 io::FileSystem& files,
@@ -60,7 +64,7 @@ absl::StatusOr<std::shared_ptr<data::GrowingData>> OpenFollowed(const TrainFlags
         "--follow trains in one process, but TF_CONFIG names several: unset it");
   }
   data::KafkaGrowthSpec spec = {.names = flags.data.patterns,
-                                .folder = io::JoinPath(flags.run.model_dir, "stream"),
+                                .folder = GetSegmentFolder(flags),
                                 .batch_size = batch_size,
                                 .most_seconds = flags.follow_seconds,
                                 .fresh = flags.fresh_data};

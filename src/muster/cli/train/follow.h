@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 
 #include "CLI/App.hpp"
 #include "muster/base/clock.h"
@@ -20,7 +21,10 @@ void AddFollowFlags(CLI::App& verb, TrainFlags* flags);
 // data ends. `is_job`: the training was to be one of several processes, or on other machines.
 absl::Status CheckFollow(const TrainFlags& flags, bool is_job);
 
-// Opens the topics of --train, whose segments are written down in MODEL_DIR/stream, and waits for
+// The folder in which the segments of --follow are written down.
+std::string GetSegmentFolder(const TrainFlags& flags);
+
+// Opens the topics of --train, whose segments are written down in GetSegmentFolder, and waits for
 // their first records; null without --follow. All arguments but `flags` must outlive the result.
 // Errors are those of data::OpenKafkaGrowth.
 absl::StatusOr<std::shared_ptr<data::GrowingData>> OpenFollowed(const TrainFlags& flags,

@@ -60,7 +60,8 @@ absl::Status FixTopics(io::FileSystem& files, TrainFlags* flags,
                        std::vector<std::string>* arguments) {
   std::vector<std::string*> names;
   for (auto* const patterns : {&flags->data.patterns, &flags->eval.data.patterns}) {
-    if (flags->follow && patterns == &flags->data.patterns) continue;
+    const bool grows = patterns == &flags->data.patterns || flags->data.held_back.share > 0;
+    if (flags->follow && grows) continue;
     for (std::string& pattern : *patterns) {
       if (IsTopic(pattern)) names.push_back(&pattern);
     }

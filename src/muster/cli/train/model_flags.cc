@@ -91,6 +91,7 @@ void AddDataFlags(CLI::App& verb, const std::string& name, const std::string& he
   verb.add_option("--max-bad-records", flags->max_bad_records,
                   "Leave out and count up to N rows that cannot be read or do not fit the spec" +
                       bad_records_of)
+      ->check(CLI::NonNegativeNumber)
       ->type_name("N");
 }
 
@@ -128,6 +129,7 @@ train::InputSpec SequentialInput(const DataFlags& flags, const formats::DataForm
                                  int default_batch_size) {
   train::InputSpec spec;
   spec.source.patterns = flags.patterns;
+  spec.source.held_back = flags.held_back;
   spec.source.format = formats::Override(format, flags.format);
   spec.source.note = flags.note;
   spec.source.schemes = DataSchemes(flags.kafka);

@@ -28,6 +28,7 @@ struct DataFlags {
   int batch_size = 0;
   uint64_t max_bad_records = 0;
   std::string rejects;  // "": bad records are not kept
+  data::HeldBack held_back = {};
   // Settings of the format from flags, and the function that is told what was found.
   formats::DataFormat format;
   KafkaFlags kafka;

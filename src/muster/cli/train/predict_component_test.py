@@ -55,6 +55,19 @@ def scores(path: str) -> dict[int, str]:
     return {int(line.split(",")[0]): line.split(",", 1)[1] for line in lines}
 
 
+def test_predictions_that_are_no_numbers_are_told(muster, place) -> None:
+    """A weight above 2 and a number near the largest float."""
+    pathlib.Path("steep.yaml").write_text(SPEC.replace("y: int", "y: float") + "head: regression\n")
+    pathlib.Path("steep.csv").write_text("x,y\n" + "".join(f"{i / 10},{5 * i}\n" for i in range(100)))
+    muster.run("train", "steep.yaml", "--train", "steep.csv", "--model-dir", "steep", "--epochs", 20)
+    pathlib.Path("large.csv").write_text("x,y\n1,0\n3e38,1\n2e38,1\n")
+    done = muster.call("predict", "steep", "--data", "large.csv", "--out", "large.jsonl")
+    assert done.returncode == 0
+    assert "warning: the predictions of 2 rows are not finite, first those of row 1:" in done.stderr
+    rows = [json.loads(line) for line in pathlib.Path("large.jsonl").read_text().splitlines()]
+    assert rows[0]["predictions"][0] > 2 and rows[1]["predictions"] == [None]
+
+
 def test_a_bad_record_shifts_no_row(muster, place) -> None:
     whole = predict("good.csv", "good.csv.out", "--format", "csv")
     assert "with m/model.ckpt-3" in muster.run(*whole)
@@ -237,3 +250,10 @@ def test_a_signal_leaves_nothing_half_written(muster, place, sent: int, code: in
     assert process.returncode == code, errors
     assert "out/long.csv was not written" in errors
     assert list(pathlib.Path("out").iterdir()) == []
+
+
+def test_a_training_without_a_row_that_can_be_read_fails(muster, place) -> None:
+    pathlib.Path("words.csv").write_text("x,y\n" + "word,1\n" * 20)
+    command = ("train", "spec.yaml", "--train", "words.csv", "--model-dir", "w", "--max-bad-records")
+    assert "none of the data's 20 rows can be read" in muster.fail(*command, 100)
+    assert "--max-bad-records" in muster.refuse(*command, -5)

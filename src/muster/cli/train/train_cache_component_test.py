@@ -66,6 +66,34 @@ def test_later_trainings_end_with_the_same_bytes(
     assert [each.stat().st_ino for each in cache.iterdir()] == [written]
 
 
+def test_a_training_reads_what_records_compile_has_made(
+    muster: Muster, clicks: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    cache = tmp_path / "cache"
+    # A mean and a deviation that a first pass finds are a part of the columns.
+    spec = tmp_path / "model.yaml"
+    spec.write_text(MODEL.replace("log1p: true", "normalize: auto"))
+    command = ("records", "compile", clicks / "clicks.csv", "--spec", spec, "--cache", cache)
+    assert "Compiled 20,000 rows into" in muster.run(*command)
+    (file,) = cache.iterdir()
+    made = file.stat().st_ino
+    assert "has the rows already" in muster.run(*command)
+    (compiled,) = muster.json(*command)
+    assert (compiled["folder"], compiled["new"]) == (str(cache), False)
+    for name, flags in (("plain", ()), ("cached", ("--cache", cache))):
+        muster.run("train", spec, "--train", clicks / "clicks.csv", "--model-dir", tmp_path / name, "--quiet", *flags)
+    assert weights(tmp_path / "cached") == weights(tmp_path / "plain")
+    assert [each.stat().st_ino for each in cache.iterdir()] == [made]
+
+
+def test_what_cannot_be_compiled_is_told(muster: Muster, clicks: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "bad.csv").write_text((clicks / "clicks.csv").read_text() + "x,y\n")
+    command = ("records", "compile", "--spec", clicks / "model.yaml", "--cache", tmp_path / "cache")
+    assert "bad.csv:20002" in muster.fail(*command, tmp_path / "bad.csv")
+    assert "none.csv" in muster.fail(*command, tmp_path / "none.csv")
+    assert not list((tmp_path / "cache").iterdir())
+
+
 def test_workers_have_a_file_for_each_shard(
     muster: Muster, clicks: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

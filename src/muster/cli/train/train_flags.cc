@@ -160,8 +160,9 @@ void CheckProtected(const ProtectionFlags& flags, const train::RunConfig& run,
 void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
   auto* eval =
       verb.add_option("--eval", flags->data.patterns,
-                      "Evaluate on these data: new checkpoints at intervals, and the last one")
-          ->type_name("GLOB");
+                      "Evaluate on these data, or on a share of the training data that is held "
+                      "back: 10%; new checkpoints at intervals, and the last one")
+          ->type_name("GLOB or SHARE");
   verb.add_option("--eval-steps", flags->steps, "Batches of an evaluation at most (default: all)")
       ->check(CLI::PositiveNumber)
       ->needs(eval);

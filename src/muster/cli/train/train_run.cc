@@ -16,6 +16,7 @@
 #include "muster/cli/train/agreement.h"
 #include "muster/cli/train/follow.h"
 #include "muster/cli/train/model_text.h"
+#include "muster/data/kafka/kafka_growth.h"
 #include "muster/files/file_systems.h"
 #include "muster/train/model_lease.h"
 #include "muster/train/parameter_server/ps_cluster.h"
@@ -115,6 +116,9 @@ absl::StatusOr<train::TrainingRequest> MakeTraining(const TrainFlags& flags,
   AddCalls(calls, &request.train);
   MUSTER_ASSIGN_OR_RETURN(request.eval, GetEvaluation(flags, model, calls));
   if (request.eval) request.eval->input.cache = cache;
+  if (request.eval && flags.follow && flags.data.held_back.share > 0) {
+    request.eval->input.growth = data::NewRecordedGrowth(GetSegmentFolder(flags));
+  }
   return request;
 }
 

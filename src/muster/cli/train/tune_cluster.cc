@@ -249,12 +249,13 @@ absl::Status CheckClusterTrials(const tune::SearchFile& search, const ClusterTri
   std::vector<std::string> words = TrainWords(search, point, folder);
   words.insert(words.end(), {"--json", "--quiet"});
   TrainFlags train;
-  MUSTER_RETURN_IF_ERROR(Annotate(ParseTrainFlags(words, &train), "flags"));
+  MUSTER_RETURN_IF_ERROR(Annotate(ParseTrainFlags(words, &train), search.flags_place));
   if (!flags.workers.empty()) MUSTER_RETURN_IF_ERROR(ParseWorkers(flags.workers, &train));
   if (train.eval.evaluator) {
     return absl::InvalidArgumentError(
-        "flags: --evaluator takes the evaluations from the chief, whose last one is a trial's "
-        "result with --on: leave it out");
+        StrCat(search.flags_place,
+               ": --evaluator takes the evaluations from the chief, whose last one is a trial's "
+               "result with --on: leave it out"));
   }
   train.ps = flags.ps;
   train.job = "trial";

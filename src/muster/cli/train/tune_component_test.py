@@ -135,6 +135,8 @@ def test_failures_and_signals(muster, here):
         ("model: model.yaml", "model: absent.yaml", "absent.yaml"),
         ("train: rows.csv", "train: row-*", "train: no file matches 'row-*'"),
         ("eval: rows.csv", "eval: none.csv", "none.csv"),
+        ("budget:", 'flags: [--epoch, "2"]\nbudget:', "search.yaml: flags: muster train: unknown flag '--epoch' "
+         "(did you mean '--epochs'?)"),
     ],
 )  # fmt: skip
 def test_wrong_searches_are_refused_in_one_line(muster, here, old, new, says):

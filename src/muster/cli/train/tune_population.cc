@@ -121,8 +121,9 @@ absl::Status CheckPopulation(io::FileSystem& files, const tune::SearchFile& sear
   for (const char* const flag : {"--epochs", "--steps", "--max-steps", "--continue-from"}) {
     if (!HasFlag(search.flags, flag)) continue;
     return absl::InvalidArgumentError(
-        StrCat("flags: with the scheduler pbt its interval and the budget say how long trials "
-               "train; remove ",
+        StrCat(search.flags_place,
+               ": with the scheduler pbt its interval and the budget say how long trials train; "
+               "remove ",
                flag));
   }
   const std::vector<tune::Parameter>& parameters = search.study.space.parameters;

@@ -273,7 +273,7 @@ absl::Status CheckSearch(io::FileSystem& files, const tune::SearchFile& search) 
   MUSTER_RETURN_IF_ERROR(Annotate(
       ParseTrainFlags(TrainWords(search, tune::DrawPoint(study.space, study.seed, 0), "model"),
                       &flags),
-      "flags"));
+      search.flags_place));
   // A parameter is wrong if no point that has it is a model.
   std::vector<bool> works(parameters.size(), false);
   std::vector<absl::Status> errors(parameters.size());

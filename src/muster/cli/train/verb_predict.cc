@@ -16,6 +16,7 @@
 #include "muster/cli/common/output_checks.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/train/model_flags.h"
+#include "muster/cli/train/not_finite.h"
 #include "muster/cli/train/part_jobs.h"
 #include "muster/cli/train/predict_topic.h"
 #include "muster/cli/train/verbs.h"
@@ -102,6 +103,7 @@ absl::StatusOr<Predicted> PredictInto(const PredictFlags& flags, TrainedModel& m
   MUSTER_ASSIGN_OR_RETURN(const auto calls, GetHookCalls(flags.calls));
   AddCalledHook(calls, train::ModeKeys::kPredict, &spec.hooks);
   Predicted predicted;
+  NotFinite not_finite;
   {
     train::Progress progress(MakeStyle(flags.output), STDERR_FILENO, model.clock);
     // Rows that a program sends may not come for a long time, and standard output keeps what it
@@ -113,6 +115,7 @@ absl::StatusOr<Predicted> PredictInto(const PredictFlags& flags, TrainedModel& m
         return absl::CancelledError(StrCat("stopped by ", InterruptScope::StoppedBy(), "; ",
                                            options.path, " was not written"));
       }
+      not_finite.Look(batch.keys, predictions);
       MUSTER_RETURN_IF_ERROR(writer->Write(batch.keys, predictions));
       // The rows must be written before the next batch's calls.
       return calls == nullptr ? absl::OkStatus() : writer->Flush();
@@ -125,6 +128,7 @@ absl::StatusOr<Predicted> PredictInto(const PredictFlags& flags, TrainedModel& m
   // Closed first: if there are predictions, there are also their rejects.
   if (rejects != nullptr) MUSTER_RETURN_IF_ERROR(rejects->Close());
   MUSTER_RETURN_IF_ERROR(writer->Close());
+  not_finite.Warn();
   return predicted;
 }
 

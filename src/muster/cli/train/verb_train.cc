@@ -12,11 +12,13 @@
 #include "muster/cli/common/help.h"
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/common/verb.h"
+#include "muster/cli/common/wrong_use.h"
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/job_flags.h"
 #include "muster/cli/jobs/run_here.h"
 #include "muster/cli/train/cluster_train.h"
 #include "muster/cli/train/follow.h"
+#include "muster/cli/train/held_back_flag.h"
 #include "muster/cli/train/kafka_ranges.h"
 #include "muster/cli/train/model_flags.h"
 #include "muster/cli/train/train_flags.h"
@@ -172,9 +174,10 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
 }
 
 // What evaluations have in common with the training.
-void ShareDataFlags(TrainFlags* flags) {
+absl::Status ShareDataFlags(TrainFlags* flags) {
   if (flags->output.quiet) flags->data.note = flags->eval.data.note = nullptr;
   flags->eval.data.kafka = flags->data.kafka;
+  return HoldBack(flags);
 }
 
 }  // namespace
@@ -204,9 +207,10 @@ absl::Status ParseTrainFlags(const std::vector<std::string>& words, TrainFlags* 
   try {
     verb.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(StrCat("muster train: ", error.what()));
+    const std::string what = DescribeWrongUse(verb, error);
+    return absl::InvalidArgumentError(what.substr(0, what.find('\n')));  // the rest names --help
   }
-  ShareDataFlags(parsed.get());
+  MUSTER_RETURN_IF_ERROR(ShareDataFlags(parsed.get()));
   MUSTER_RETURN_IF_ERROR(CheckTogether(*parsed));
   *flags = std::move(*parsed);
   return absl::OkStatus();
@@ -255,7 +259,7 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
   AddClusterTrainFlags(*verb, cluster.get());
   hosts->excludes("--on");
   verb->callback([=] {
-    ShareDataFlags(flags.get());
+    RefuseUnlessOk(ShareDataFlags(flags.get()));
     const bool is_elsewhere = cluster->where.is_elsewhere();
     const bool is_job = flags->workers > 0 || flags->eval.evaluator || is_elsewhere;
     if (flags->ps > 0 && flags->workers == 0) throw CLI::RequiresError("--ps", "--workers");
@@ -299,7 +303,7 @@ void AddWorker(CLI::App& app) {
       ->check(CLI::Range(1, 1000));
   Group(*verb, kProcesses, {"--certs", "--plain-text", "--min-workers"});
   verb->callback([flags] {
-    ShareDataFlags(flags.get());
+    RefuseUnlessOk(ShareDataFlags(flags.get()));
     const char* const task = std::getenv("TF_CONFIG");
     if (task == nullptr || *task == '\0') {
       throw CLI::ValidationError("worker",

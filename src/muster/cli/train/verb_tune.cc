@@ -15,6 +15,7 @@
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/job_client.h"
+#include "muster/cli/train/held_back_flag.h"
 #include "muster/cli/train/model_flags.h"
 #include "muster/cli/train/model_text.h"
 #include "muster/cli/train/tune_cluster.h"
@@ -64,7 +65,7 @@ std::string DefaultFolder(const std::string& search) {
 absl::Status CheckFiles(io::FileSystem& files, const tune::SearchFile& search) {
   const auto check = [&](const char* key, const std::vector<std::string>& patterns) {
     for (const std::string& pattern : patterns) {
-      if (!io::PathScheme(pattern).empty()) continue;
+      if (!io::PathScheme(pattern).empty() || NamesShare(pattern)) continue;
       MUSTER_RETURN_IF_ERROR(Annotate(io::Glob(files, pattern).status(), key));
     }
     return absl::OkStatus();

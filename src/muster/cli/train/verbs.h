@@ -18,5 +18,7 @@ void AddPredict(CLI::App& app, const std::vector<std::string>& arguments);
 void AddExport(CLI::App& app);
 void AddExplain(CLI::App& app);
 void AddInspect(CLI::App& app);
+// Adds `compile` to `muster records`.
+void AddRecordsCompile(CLI::App& records);
 
 }  // namespace muster::cli

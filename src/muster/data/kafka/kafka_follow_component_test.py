@@ -12,6 +12,7 @@ from typing import Any, Iterator
 import pytest
 
 from testbed.kafka.clicks import fail, files, fill, last_checkpoint, train, values, weights
+from testbed.held_back import is_held_back
 from testbed.waiting import wait
 
 FOLLOW = ("--follow", "--follow-secs", 3)
@@ -203,6 +204,27 @@ def test_it_exports_while_it_waits(kafka, topic, local, tmp_path, follow) -> Non
     wait(lambda: len(list(exports.glob("*/saved_model.pb"))) == 2, f"another one: {run.text()}")
     code, said = run.stop()
     assert (code, said["step"]) == (143, 12)
+
+
+def test_it_evaluates_on_a_share_that_it_holds_back(muster, kafka, topic, local, tmp_path, follow) -> None:
+    rows = values(local, "jsonl", 0)
+    kafka.create(topic)
+    kafka.send(topic, rows[:1500])
+    model = tmp_path / "m"
+    run = follow("m", kafka.url(topic), "--save-secs", 1, "--eval", "20%", "--eval-throttle-secs", 0,
+                 "--eval-start-delay-secs", 0)  # fmt: skip
+    wait_for_segments(run, model, 1)
+    kafka.send(topic, rows[1500:2500])
+    wait_for_segments(run, model, 2)
+    count = sum(offsets(segment) for segment in segments(model))
+    kept = [row for offset, row in enumerate(rows[:count]) if is_held_back(f"{topic}/0", offset, 0.2)]
+    wait(lambda: f'"examples":{count - len(kept)},' in run.text(), f"the training rows: {run.text()}")
+    code, said = run.stop()
+    assert code == 143 and said["records"] == {"trained": count - len(kept), "dropped": 0, "repeated": 0}
+    (tmp_path / "kept.jsonl").write_bytes(b"\n".join(kept) + b"\n")
+    wanted = muster.event("evaluated", "evaluate", model, "--data", tmp_path / "kept.jsonl")
+    event = muster.event("evaluated", *train(local, model, kafka.url(topic), *FOLLOW, "--eval", "20%", "--max-steps", 1))
+    assert (event["auc"], event["average_loss"]) == (wanted["auc"], wanted["average_loss"])
 
 
 def test_max_steps_ends_it_and_fresh_data_begins_anew(muster, kafka, topic, local, tmp_path) -> None:

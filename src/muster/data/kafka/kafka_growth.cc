@@ -18,6 +18,30 @@ constexpr int64_t kPollNanos = 500'000'000;
 constexpr int64_t kSilenceNanos = 60'000'000'000;  // after which brokers count as lost
 constexpr int64_t kBatchesOfSegment = 64;
 
+DataSegment DescribeSegment(const KafkaSegment& segment) {
+  DataSegment found = {.patterns = {}, .records = static_cast<uint64_t>(CountOffsets(segment))};
+  for (const KafkaName& name : segment) found.patterns.push_back(PrintKafkaName(name));
+  return found;
+}
+
+class RecordedGrowth : public GrowingData {
+ public:
+  explicit RecordedGrowth(std::string folder) : record_(std::move(folder)) {}
+
+  absl::StatusOr<std::optional<DataSegment>> GetSegment(io::FileSystem& files,
+                                                        int64_t number) override {
+    // Segments have begun since the files were read.
+    if (number == 0) record_ = SegmentRecord(record_.folder());
+    MUSTER_ASSIGN_OR_RETURN(const auto segment, record_.Find(files, number));
+    if (!segment) return std::nullopt;
+    return DescribeSegment(*segment);
+  }
+  absl::StatusOr<uint64_t> CountLater() override { return 0; }
+
+ private:
+  SegmentRecord record_;
+};
+
 class KafkaGrowth : public GrowingData {
  public:
   KafkaGrowth(KafkaGrowthSpec spec, const Clock& clock)
@@ -63,9 +87,7 @@ class KafkaGrowth : public GrowingData {
     }
     MUSTER_RETURN_IF_ERROR(TakeRecorded(*segment));
     last_ = *segment;
-    DataSegment found = {.patterns = {}, .records = static_cast<uint64_t>(CountOffsets(*segment))};
-    for (const KafkaName& name : *segment) found.patterns.push_back(PrintKafkaName(name));
-    return found;
+    return DescribeSegment(*segment);
   }
 
   absl::StatusOr<uint64_t> CountLater() override {
@@ -190,6 +212,10 @@ class KafkaGrowth : public GrowingData {
 };
 
 }  // namespace
+
+std::shared_ptr<GrowingData> NewRecordedGrowth(std::string folder) {
+  return std::make_shared<RecordedGrowth>(std::move(folder));
+}
 
 absl::StatusOr<std::shared_ptr<GrowingData>> OpenKafkaGrowth(
     KafkaGrowthSpec spec, io::FileSystem& files, const Clock& clock, const std::atomic<bool>& stop,

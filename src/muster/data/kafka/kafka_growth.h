@@ -33,4 +33,8 @@ absl::StatusOr<std::shared_ptr<GrowingData>> OpenKafkaGrowth(
     KafkaGrowthSpec spec, io::FileSystem& files, const Clock& clock, const std::atomic<bool>& stop,
     const std::function<void(const std::string&)>& note);
 
+// The segments that a training has written down in `folder`, for its evaluations. None begins here,
+// and no broker is asked: GetSegment returns nullopt after the last one.
+std::shared_ptr<GrowingData> NewRecordedGrowth(std::string folder);
+
 }  // namespace muster::data

@@ -52,8 +52,8 @@ class SegmentRecord {
  private:
   absl::Status ReadFileOf(io::FileSystem& files, int64_t number);
 
-  const std::string folder_;
-  const int64_t in_file_;
+  std::string folder_;
+  int64_t in_file_;
   int64_t file_ = -1;                   // the file that was read last
   std::vector<KafkaSegment> segments_;  // what it has
 };

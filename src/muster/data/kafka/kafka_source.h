@@ -41,6 +41,7 @@ class KafkaSource : public RecordSource {
   absl::StatusOr<std::unique_ptr<formats::RowDecoder>> NewDecoder(
       const formats::Schema& schema) const override;
   uint64_t bad_records() const override { return 0; }
+  bool has_offsets() const override { return true; }
   uint64_t fingerprint() const override { return table_.fingerprint; }
 
  private:

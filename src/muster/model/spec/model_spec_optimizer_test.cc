@@ -93,6 +93,12 @@ TEST_F(ModelSpecOptimizerTest, ReadsOptimizersSchedulesAndClipping) {
   EXPECT_EQ(warm.schedule.warm_up_steps, 5);
 }
 
+TEST_F(ModelSpecOptimizerTest, RefusesTwoOptimizers) {
+  EXPECT_THAT(ErrorAfter("columns: [x]",
+                         "columns: [x], optimizer: {ftrl: {}, adam: {learning_rate: 1}}"),
+              HasSubstr("must have one entry: the optimizer; it has 'ftrl' and 'adam'"));
+}
+
 TEST_F(ModelSpecOptimizerTest, RefusesWrongRatesAndClipping) {
   const auto error = [&](std::string_view rate) {
     return ErrorAfter("columns: [x]",

@@ -143,7 +143,10 @@ optim::OptimizerSpec ParseOptimizer(const YamlReader& node) {
     name = node.AsString();
   } else {
     node.ForEach([&](const std::string& key, const YamlReader& child) {
-      if (!name.empty()) return node.Fail("must have one entry: the optimizer");
+      if (!name.empty()) {
+        return node.Fail(StrCat("must have one entry: the optimizer; it has '", name, "' and '",
+                                key, "'"));
+      }
       name = key;
       options.emplace(child);
     });

@@ -9,10 +9,14 @@
 namespace muster::train {
 namespace {
 
+constexpr uint64_t kNewestRecords = 1'000'000;
+
 class GrowingInput : public BatchSource {
  public:
-  GrowingInput(io::FileSystem& files, const model::Model& model, const InputSpec& spec)
-      : files_(files), model_(model), spec_(spec), growth_(std::move(spec_.growth)) {
+  // `ends`: the input ends after the last segment that has begun.
+  GrowingInput(io::FileSystem& files, const model::Model& model, const InputSpec& spec,
+               bool ends = false)
+      : files_(files), model_(model), spec_(spec), growth_(std::move(spec_.growth)), ends_(ends) {
     none_yet_.is_none_yet = true;
     // A segment may be made of offsets that have no record.
     spec_.source.may_be_empty = true;
@@ -33,6 +37,7 @@ class GrowingInput : public BatchSource {
     spec.watch_data = spec_.watch_data && records_ >= features::CoverageWatch::kRows;
     if (spec.watch_data) spec_.watch_data = false;
     MUSTER_ASSIGN_OR_RETURN(input_, Input::Open(files_, model_, spec, start));
+    records_ = input_->records();  // without those that are held back
     return true;
   }
 
@@ -40,7 +45,7 @@ class GrowingInput : public BatchSource {
     while (true) {
       if (input_ == nullptr) {
         MUSTER_ASSIGN_OR_RETURN(const bool is_open, Open(number_, nullptr));
-        if (!is_open) return &none_yet_;
+        if (!is_open) return ends_ ? nullptr : &none_yet_;
       }
       MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, input_->Next());
       for (std::string& warning : input_->ConsumeWarnings()) {
@@ -73,6 +78,7 @@ class GrowingInput : public BatchSource {
   const model::Model& model_;
   InputSpec spec_;
   const std::shared_ptr<data::GrowingData> growth_;
+  const bool ends_;
   InputBatch none_yet_;
   int64_t number_ = 0;        // of the segment that is open, or comes next
   uint64_t records_ = 0;      // of the segment that is open, as announced
@@ -97,6 +103,28 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenGrowing(io::FileSystem& files,
              " of data that grows, which "
              "has not begun: the model was trained on other data; give that again, or begin this "
              "one with --fresh-data"));
+}
+
+absl::StatusOr<std::unique_ptr<BatchSource>> OpenNewestSegments(io::FileSystem& files,
+                                                                const model::Model& model,
+                                                                const InputSpec& spec) {
+  std::vector<uint64_t> records;  // by segment
+  while (true) {
+    MUSTER_ASSIGN_OR_RETURN(const auto segment,
+                            spec.growth->GetSegment(files, static_cast<int64_t>(records.size())));
+    if (!segment) break;
+    records.push_back(segment->records);
+  }
+  size_t first = records.size();
+  for (uint64_t newest = 0; first > 0 && newest < kNewestRecords;) newest += records[--first];
+  auto input = std::make_unique<GrowingInput>(files, model, spec, /*ends=*/true);
+  absl::StatusOr<bool> is_open = true;
+  do {
+    is_open = input->Open(static_cast<int64_t>(first), nullptr);
+    // Retention may have removed records of a segment.
+  } while (absl::IsOutOfRange(is_open.status()) && ++first < records.size());
+  MUSTER_RETURN_IF_ERROR(is_open.status());
+  return input;
 }
 
 }  // namespace muster::train

@@ -19,4 +19,10 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenGrowing(io::FileSystem& files,
                                                          const InputSpec& spec,
                                                          const data::Position* start);
 
+// Opens the newest segments of spec.growth that have begun, for an evaluation: of a million records
+// in all, or somewhat more, or all segments if they have fewer. The input ends after them.
+absl::StatusOr<std::unique_ptr<BatchSource>> OpenNewestSegments(io::FileSystem& files,
+                                                                const model::Model& model,
+                                                                const InputSpec& spec);
+
 }  // namespace muster::train

@@ -53,7 +53,8 @@ std::vector<std::string> ColumnsOfAnyScale(const model::ModelSpec& model) {
 ShardFeed::Cached FindCached(io::FileSystem& files, const model::Model& model,
                              const InputSpec& spec, data::SourceSpec source,
                              const data::Shard& shard, std::vector<std::string>* warnings) {
-  if (spec.cache == nullptr || spec.with_keys || spec.with_messages || !spec.group.empty()) {
+  if (spec.cache == nullptr || spec.with_keys || spec.with_messages || !spec.group.empty() ||
+      spec.source.held_back.share > 0) {
     return {};
   }
   source.shard = shard;
@@ -376,6 +377,9 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenInput(io::FileSystem& files,
                                                        const InputFn& input_fn,
                                                        const data::Position* start) {
   if (input_fn) return input_fn(files, model, start);
+  if (spec.growth != nullptr && spec.source.held_back.is_read) {
+    return OpenNewestSegments(files, model, spec);
+  }
   if (spec.growth != nullptr) return OpenGrowing(files, model, spec, start);
   if (spec.feeds != nullptr && start == nullptr) return spec.feeds->Open(files, model, spec);
   return Input::Open(files, model, spec, start);

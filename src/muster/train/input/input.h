@@ -131,7 +131,8 @@ class Input : public BatchSource {
   size_t next_ = 0;
 };
 
-// Calls `input_fn` if it is set, else OpenGrowing if spec.growth is, else spec.feeds if they are
+// Calls `input_fn` if it is set, else OpenGrowing if spec.growth is, or OpenNewestSegments of the
+// records that are held back, else spec.feeds if they are
 // set and the data is read from its beginning, else Input::Open.
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenInput(io::FileSystem& files,
                                                        const model::Model& model,

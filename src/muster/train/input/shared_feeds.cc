@@ -26,6 +26,7 @@ bool CanBeShared(const model::Model& model, const InputSpec& spec) {
 // What two trainings must have in common to get the same batches.
 struct SharedFeeds::Key {
   std::vector<std::string> patterns;
+  data::HeldBack held_back;
   formats::DataFormat format;
   features::FeatureSpec features;
   features::FeatureRequest request;
@@ -39,6 +40,7 @@ struct SharedFeeds::Key {
 
   Key(const model::Model& model, const InputSpec& spec)
       : patterns(spec.source.patterns),
+        held_back(spec.source.held_back),
         format(spec.source.format),
         features(model.spec.features),
         request(model.request),

@@ -58,6 +58,11 @@ absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
   result.bad_records = spec_.replicas != nullptr ? session_.data.all_bad_records
                        : input_ == nullptr       ? 0
                                                  : input_->bad_records();
+  if (result.nothing_left && result.step == 0 && result.bad_records > 0) {
+    return absl::InvalidArgumentError(
+        StrCat("train: none of the data's ", result.bad_records,
+               " rows can be read; without --max-bad-records the error says why"));
+  }
   result.records = AllRecords(session_);
   result.changes = strategy_->changes();
   return result;

@@ -1,4 +1,4 @@
-#include "muster/cli/wrong_use.h"
+#include "muster/cli/common/wrong_use.h"
 
 #include <string_view>
 #include <vector>
@@ -47,6 +47,18 @@ Reading FindReading(const CLI::App& app) {
   }
 }
 
+// The only one of `known` that begins with the letter of a flag such as -o: "" if there are others.
+std::string FindLongName(std::string_view flag, const std::vector<std::string>& known) {
+  if (flag.size() != 2 || flag[1] == '-') return "";
+  std::string found;
+  for (const std::string& name : known) {
+    if (name[2] != flag[1]) continue;
+    if (!found.empty()) return "";
+    found = name;
+  }
+  return found;
+}
+
 std::string DescribeUnknownFlag(const CLI::App& verb, const std::string& word) {
   const std::string flag = word.substr(0, word.find('='));
   std::vector<std::string> known = {"--help", "--help-all"};
@@ -54,7 +66,8 @@ std::string DescribeUnknownFlag(const CLI::App& verb, const std::string& word) {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
   // The list of all flags is left out: --help says more.
-  const std::string nearest = Nearest(flag, known);
+  std::string nearest = FindLongName(flag, known);
+  if (nearest.empty()) nearest = Nearest(flag, known);
   return StrCat("unknown flag '", flag, "'",
                 nearest.empty() ? "" : StrCat(" (did you mean '", nearest, "'?)"));
 }
@@ -85,6 +98,18 @@ std::string DescribeTwice(const CLI::App& verb, const std::string& flag) {
     if (verb.get_option_no_throw(data) != nullptr) return StrCat(what, "; data stand after ", data);
   }
   return what;
+}
+
+// NAME=VALUE may have been meant for a flag that has taken another one: "" unless there is one.
+std::string DescribeSetting(const CLI::App& verb, const std::string& word) {
+  if (word.find('=') == std::string::npos) return "";
+  for (const CLI::Option* const option : GetVisibleOptions(verb)) {
+    if (option->get_positional() || option->empty()) continue;
+    if (option->results().back().find('=') == std::string::npos) continue;
+    const std::string flag = option->get_name();
+    return StrCat(": each setting needs its own ", flag, ": ", flag, " ", word);
+  }
+  return "";
 }
 
 // A flag of several values may have taken the argument that is missing: "" unless it has.
@@ -138,7 +163,8 @@ std::string DescribeWrongUse(const CLI::App& app, const CLI::ParseError& error) 
   if (may_be_misspelt && IsFlag(reading.extra)) {
     what = DescribeUnknownFlag(*reading.verb, reading.extra);
   } else if (!reading.extra.empty() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    what = StrCat("there is no use for '", reading.extra, "'");
+    what = StrCat("there is no use for '", reading.extra, "'",
+                  DescribeSetting(*reading.verb, reading.extra));
   } else if (!reading.extra.empty() && what.starts_with("--") && what.ends_with(kRequired)) {
     // An argument too many stands where a flag's value was meant.
     const std::string flag = what.substr(0, what.size() - kRequired.size());

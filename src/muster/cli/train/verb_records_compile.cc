@@ -1,0 +1,131 @@
+#include <cstdio>
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "muster/base/number_text.h"
+#include "muster/cli/common/interrupt.h"
+#include "muster/cli/common/row_progress.h"
+#include "muster/cli/common/verb.h"
+#include "muster/cli/train/cache_flags.h"
+#include "muster/cli/train/model_flags.h"
+#include "muster/cli/train/model_text.h"
+#include "muster/cli/train/verbs.h"
+#include "muster/files/file_systems.h"
+#include "muster/train/first_pass.h"
+#include "nlohmann/json.hpp"
+
+namespace muster::cli {
+namespace {
+
+struct CompileFlags {
+  DataFlags data;
+  std::string spec;
+  CacheFlags cache = {.where = "auto"};
+  bool json = false;
+};
+
+struct Compiled {
+  uint64_t rows = 0;
+  double seconds = 0;
+  bool is_new = false;
+};
+
+void Print(const CompileFlags& flags, const train::FeatureCache& cache, const Compiled& compiled) {
+  if (flags.json) {
+    const nlohmann::ordered_json object = {{"event", "compiled"},
+                                           {"folder", cache.folder()},
+                                           {"rows", compiled.rows},
+                                           {"new", compiled.is_new},
+                                           {"seconds", compiled.seconds}};
+    std::printf("%s\n", object.dump().c_str());
+  } else if (compiled.is_new) {
+    std::printf("Compiled %s rows into %s in %s; next: muster train ... --cache %s\n",
+                GroupDigits(compiled.rows).c_str(), cache.folder().c_str(),
+                FormatDuration(compiled.seconds).c_str(), flags.cache.where.c_str());
+  } else {
+    std::printf("%s has the rows already: the data and the columns are the same\n",
+                cache.folder().c_str());
+  }
+}
+
+// Reads the input to its end, whereby the cache gets its file.
+absl::Status Drain(train::Input& input, RowProgress& progress, Compiled* compiled) {
+  while (true) {
+    MUSTER_ASSIGN_OR_RETURN(const train::InputBatch* const batch, input.Next());
+    for (const std::string& text : input.ConsumeWarnings()) {
+      std::fprintf(stderr, "warning: %s\n", text.c_str());
+    }
+    if (batch == nullptr) return absl::OkStatus();
+    if (InterruptScope::requested()) return absl::CancelledError("stopped by a signal");
+    compiled->rows += static_cast<uint64_t>(batch->features.rows);
+    progress.Update(compiled->rows, input.records());
+  }
+}
+
+absl::Status RunCompile(const CompileFlags& flags) {
+  const InterruptScope interrupts;
+  const SystemClock clock;
+  const auto files = files::OpenFileSystems();
+  MUSTER_ASSIGN_OR_RETURN(model::ModelSpec spec, LoadModel(*files, flags.spec));
+  if (spec.exported) {
+    return absl::InvalidArgumentError(
+        StrCat(flags.spec, ": features of an exported model are not compiled"));
+  }
+  MUSTER_ASSIGN_OR_RETURN(const auto cache, OpenCache(flags.cache, /*least_data=*/0));
+  if (cache == nullptr) {
+    return absl::InvalidArgumentError("there is no folder for compiled features: give --cache DIR");
+  }
+  train::InputSpec input = SequentialInput(flags.data, spec.format, kInferenceBatchSize);
+  train::Progress measuring(train::ProgressStyle::kNone, STDERR_FILENO, clock);
+  MUSTER_RETURN_IF_ERROR(
+      train::MeasureColumns(*files, input, measuring, InterruptScope::requested(), &spec));
+  MUSTER_ASSIGN_OR_RETURN(const model::Model model, model::BuildModel(spec));
+  MUSTER_ASSIGN_OR_RETURN(const std::string key,
+                          cache->MakeKey(*files, model, input.source, input.with_labels));
+  if (key.empty()) {
+    return absl::InvalidArgumentError(
+        "only files are compiled, and no messages of Kafka, tables or streams of batches");
+  }
+  Compiled compiled;
+  std::string note;
+  if (cache->Find(key, &note) == nullptr) {
+    compiled.is_new = true;
+    input.cache = cache;
+    RowProgress progress("compile", "rows", flags.json);
+    MUSTER_ASSIGN_OR_RETURN(const auto reading, train::Input::Open(*files, model, input));
+    MUSTER_RETURN_IF_ERROR(Drain(*reading, progress, &compiled));
+    compiled.seconds = progress.seconds();
+    if (cache->Find(key, &note) == nullptr) {
+      return absl::FailedPreconditionError(
+          StrCat("nothing was compiled into ", cache->folder(), ": the warning above says why"));
+    }
+  }
+  Print(flags, *cache, compiled);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddRecordsCompile(CLI::App& records) {
+  const auto flags = std::make_shared<CompileFlags>();
+  CLI::App* verb = records.add_subcommand(
+      "compile", "Write the floats and ids of a model's columns, for trainings with --cache");
+  verb->footer(
+      "The first epoch of a training with --cache writes the same file: this verb makes it before. "
+      "A training by several workers has a file for each share of the data and makes them "
+      "itself.\n"
+      "Example:\n"
+      "  muster records compile 'data/part-*' --spec model.yaml --cache cache");
+  verb->add_option("files", flags->data.patterns, "CSV, TFRecord or JSON lines: files or globs")
+      ->required()
+      ->type_name("GLOB");
+  verb->add_option("--spec", flags->spec, "Model file whose columns are computed")
+      ->required()
+      ->type_name("SPEC");
+  AddCacheFlags(*verb, &flags->cache);
+  AddFormatFlags(*verb, &flags->data.format);
+  verb->add_flag("--json", flags->json, "One JSON object");
+  verb->callback([flags] { FailUnlessOk(RunCompile(*flags)); });
+}
+
+}  // namespace muster::cli
