@@ -94,7 +94,8 @@ def test_what_tensorflow_reads_and_writes(tmp_path: pathlib.Path, request: pytes
 
     done = subprocess.run(
         [str(pathlib.Path(sys.executable).with_name("spark-submit")), "--master", "local[2]",
-         "--driver-memory", "768m", "--driver-java-options", sessions.JAVA_FLAGS, "--conf", "spark.ui.enabled=false", "--jars", built(),
+         "--driver-memory", "768m", "--driver-java-options", sessions.JAVA_FLAGS,
+         "--conf", "spark.ui.enabled=false", "--jars", built(),
          str(sessions.ROOT / "testbed/programs/tfrecord_formats.py"), str(given), *urls],
         env={**os.environ, "HADOOP_USER_NAME": "tester"}, timeout=300,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
