@@ -25,11 +25,11 @@ foreach(component program portable)
           DESTINATION ${MUSTER_TENSORFLOW_HDFS_DIR} COMPONENT ${component} ${only})
 endforeach()
 set(MUSTER_YARN_JAR "" CACHE FILEPATH "The ApplicationMaster for YARN to be installed (java/yarn/build.sh prints its path)")
-if(MUSTER_YARN_JAR)
-  install(FILES ${MUSTER_YARN_JAR} DESTINATION ${CMAKE_INSTALL_DATADIR}/muster COMPONENT program)
-  install(FILES ${MUSTER_YARN_JAR} DESTINATION ${CMAKE_INSTALL_DATADIR}/muster COMPONENT portable
-          EXCLUDE_FROM_ALL)
-endif()
+set(MUSTER_TFRECORD_JAR "" CACHE FILEPATH "TFRecord's formats for Hadoop and Spark to be installed (java/tfrecord/build.sh prints their path)")
+foreach(jar ${MUSTER_YARN_JAR} ${MUSTER_TFRECORD_JAR})
+  install(FILES ${jar} DESTINATION ${CMAKE_INSTALL_DATADIR}/muster COMPONENT program)
+  install(FILES ${jar} DESTINATION ${CMAKE_INSTALL_DATADIR}/muster COMPONENT portable EXCLUDE_FROM_ALL)
+endforeach()
 install(FILES LICENSE CHANGELOG.md packaging/THIRD_PARTY.txt DESTINATION ${CMAKE_INSTALL_DOCDIR}
         COMPONENT documents)
 

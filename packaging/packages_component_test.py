@@ -30,6 +30,8 @@ SIZES = {"muster": 16 * MB, "muster-tensorflow": MB}  # 5 MB are OpenSSL's and l
 LIBRARIES = ("libmuster-tensorflow-hdfs.so", "libhdfs.so")
 HDFS_FILES = {f"tensorflow-hdfs/{name}" for name in (*LIBRARIES, "sitecustomize.py")}
 LIBRARY_SIZE = 0.2 * MB
+JARS = ("muster-yarn.jar", "muster-tfrecord.jar")
+JAR_SIZE = 0.1 * MB
 # Run where this machine has them; the syntax of the package is checked for the oldest one anyway.
 PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 OLDEST_PYTHON = (3, 8)
@@ -191,9 +193,16 @@ def test_types_are_strict(tools, repository) -> None:
 def test_the_wheel_has_the_programs_and_no_tests(wheel) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     programs = {f"muster/bin/{name}" for name in PROGRAMS}
-    programs |= {f"muster/bin/{name}" for name in (*HDFS_FILES, "muster-parquet")}
+    programs |= {f"muster/bin/{name}" for name in (*HDFS_FILES, *JARS, "muster-parquet")}
     assert programs | {"muster/py.typed", "muster/estimator/core.py"} <= set(names)
     assert not [name for name in names if "_test" in name]
+
+
+def test_the_wheel_finds_its_jar_for_spark(installed) -> None:
+    jar = pathlib.Path(run(installed / "python", "-m", "muster.spark", env=clean_environment()).strip())
+    assert jar.name == "muster-tfrecord.jar" and jar.stat().st_size < JAR_SIZE
+    classes = zipfile.ZipFile(jar).namelist()
+    assert {f"org/tensorflow/hadoop/io/TFRecordFile{way}Format.class" for way in ("Input", "Output")} <= set(classes)
 
 
 def test_pip_install_says_what_it_does(tools, wheel, repository, tmp_path) -> None:
@@ -376,6 +385,7 @@ def test_the_debian_package_is_installed_runs_and_is_removed(release, version, t
     assert done.returncode == 0, done.stderr
     assert {"usr/bin/muster", "usr/bin/muster-tensorflow", "usr/share/doc/muster/LICENSE"} <= root.files()
     assert {f"usr/lib/muster/{name}" for name in HDFS_FILES} <= root.files()
+    assert {f"usr/share/muster/{name}" for name in JARS} <= root.files()
     said = run(root.folder / "usr/bin/muster", "--version", env=clean_environment())
     assert said == f"muster {version}\n"
     assert (root.folder / "usr/bin/muster").stat().st_size < 10 * MB

@@ -106,7 +106,8 @@ run_spark_tests() {
   # shellcheck disable=SC2086
   python=$(python_venv $name) || return 1
   MUSTER_BINARY="$PWD/build/release/src/muster/muster" MUSTER_PYTHON_COMPONENT="$(python_venv component)" \
-    PYTHONDONTWRITEBYTECODE=1 run_pytest "$folder" "$python" --numprocesses "$(waiting_jobs)" --dist loadfile "$@"
+    MUSTER_PYTHON_TENSORFLOW_2_4="$(python_venv tensorflow-2.4 3.8)" PYTHONDONTWRITEBYTECODE=1 \
+    run_pytest "$folder" "$python" --numprocesses "$(waiting_jobs)" --dist loadfile "$@"
 }
 
 # run_fuzz SECONDS: replays each target's corpus, then fuzzes it for so long. Fuzzing does not wait.

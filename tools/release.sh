@@ -38,7 +38,8 @@ out=$(cd "$out" && pwd)
 
 echo "Building muster $version" >&2
 yarn_jar=$(java/yarn/build.sh)
-build_preset release -DMUSTER_YARN_JAR="$yarn_jar" muster muster_portable muster-tensorflow muster-tensorflow-hdfs >"$work/build.log" ||
+tfrecord_jar=$(java/tfrecord/build.sh)
+build_preset release -DMUSTER_YARN_JAR="$yarn_jar" -DMUSTER_TFRECORD_JAR="$tfrecord_jar" muster muster_portable muster-tensorflow muster-tensorflow-hdfs >"$work/build.log" ||
   { cat "$work/build.log" >&2; exit 1; }
 
 echo "Packing the archive and the Debian package" >&2

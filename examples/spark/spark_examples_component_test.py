@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
-import re
+from typing import Callable
+
+from pyarrow import dataset
 
 from testbed.muster import Muster
 from testbed.spark import sessions
@@ -14,12 +18,12 @@ from testbed.spark import sessions
 CLICKS = "examples/clicks/clicks.yaml"
 
 
-def submit(repository: pathlib.Path, program: str, *arguments: object) -> str:
+def submit(folder: pathlib.Path, *arguments: object) -> str:
     spark_submit = pathlib.Path(sys.executable).with_name("spark-submit")
     done = subprocess.run(
         [str(spark_submit), "--master", sessions.RETRYING, "--driver-memory", "768m",
-         "--conf", "spark.ui.enabled=false", f"examples/spark/{program}", *map(str, arguments)],
-        cwd=repository, capture_output=True, text=True, timeout=500,
+         "--driver-java-options", sessions.JAVA_FLAGS, "--conf", "spark.ui.enabled=false", *map(str, arguments)],
+        cwd=folder, capture_output=True, text=True, timeout=500,
         env={**os.environ, "PYSPARK_DRIVER_PYTHON": sys.executable},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
@@ -29,14 +33,48 @@ def submit(repository: pathlib.Path, program: str, *arguments: object) -> str:
 def test_the_page(muster: Muster, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
     table = tmp_path / "clicks.csv"
     muster.run("sample", "clicks", "--rows", 8000, "--out", table)
-    said = submit(repository, "wide_deep.py", CLICKS, table, tmp_path / "scores")
+    said = submit(repository, "examples/spark/wide_deep.py", CLICKS, table, tmp_path / "scores")
     found = re.search(r"AUC of the test rows: ([\d.]+)", said)
     assert found and float(found[1]) > 0.7
     assert list((tmp_path / "scores").glob("*.parquet"))
 
-    said = submit(repository, "tfrecords.py", CLICKS, table, tmp_path / "data")
+    said = submit(repository, "examples/spark/tfrecords.py", CLICKS, table, tmp_path / "data")
     assert "wrote 8000 rows to 4 files" in said
     counts = dict(re.findall(r"\|\s+([01])\|\s+(\d+)\|", said))
     assert sum(map(int, counts.values())) == 8000
     muster.run("train", repository / CLICKS, "--train", f"{tmp_path}/data/part-*",
                "--model-dir", tmp_path / "model", "--max-steps", 20)  # fmt: skip
+
+
+# Tables as others have made them, with Hive's metastore in this folder, and then the example in the same session.
+WITH_TABLES = """
+import runpy, sys
+from pyspark.sql import SparkSession
+
+program, sys.argv = sys.argv[1], sys.argv[1:]
+spark = SparkSession.builder.enableHiveSupport().getOrCreate()
+columns = "PassengerId INT, Survived INT, Pclass INT, Name STRING, Sex STRING, Age DOUBLE, SibSp INT, Parch INT, "
+columns += "Ticket STRING, Fare DOUBLE, Cabin STRING, Embarked STRING"
+rows = spark.read.csv("train.csv", header=True, schema=columns)
+for name, chosen in (("passengers", "PassengerId % 4 > 0"), ("new_passengers", "PassengerId % 4 = 0")):
+    spark.sql(f"CREATE TABLE {name} ({columns}) STORED AS ORC")
+    rows.filter(chosen).repartition(2).write.insertInto(name)
+runpy.run_path(program, run_name="__main__")
+"""
+
+
+def test_a_hive_table(
+    repository: pathlib.Path, real_data: Callable[[str], pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    shutil.copy(real_data("titanic/train.csv"), tmp_path)
+    (tmp_path / "with_tables.py").write_text(WITH_TABLES)
+    said = submit(
+        tmp_path, "--conf", f"spark.sql.warehouse.dir={tmp_path}/warehouse", "with_tables.py",
+        repository / "examples/spark/hive_table.py", repository / "examples/titanic/titanic.yaml",
+        "passengers", "new_passengers", "scores",
+    )  # fmt: skip
+    assert "scored 222 rows" in said
+    assert (tmp_path / "metastore_db").is_dir()
+    scores = dataset.dataset(tmp_path / "warehouse/scores", format="orc").to_table().to_pandas()
+    assert len(scores) == 222 and set(scores["PassengerId"] % 4) == {0}
+    assert (scores["prediction"] == scores["Survived"]).mean() > 0.75

@@ -19,8 +19,8 @@ def test_the_text_classifier(kafka: Kafka, repository: pathlib.Path, tmp_path: p
     spark_submit = pathlib.Path(sys.executable).with_name("spark-submit")
     done = subprocess.run(
         [str(spark_submit), "--master", sessions.RETRYING, "--driver-memory", "768m",
-         "--conf", "spark.ui.enabled=false", "examples/spark/text_estimator.py", kafka.brokers,
-         str(tmp_path / "model"), str(tmp_path / "scores")],
+         "--driver-java-options", sessions.JAVA_FLAGS, "--conf", "spark.ui.enabled=false",
+         "examples/spark/text_estimator.py", kafka.brokers, str(tmp_path / "model"), str(tmp_path / "scores")],
         cwd=repository, capture_output=True, text=True, timeout=500,
         env={**os.environ, "PYSPARK_DRIVER_PYTHON": sys.executable},
     )  # fmt: skip

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 RETRYING = "local[2,3]"  # a task may fail twice
+JAVA_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 ROOT = pathlib.Path(__file__).parents[2]
 PYTHONPATH = os.pathsep.join((str(ROOT / "python"), str(ROOT)))  # of Python workers
 os.environ["PYTHONPATH"] = PYTHONPATH
@@ -31,7 +32,7 @@ def session(master: str = RETRYING, **settings: object) -> SparkSession:
         "spark.executor.memory": "512m",
         "spark.executorEnv.PYTHONPATH": PYTHONPATH,
         "spark.sql.session.timeZone": "UTC",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": JAVA_FLAGS,
         **{name.replace("__", "."): value for name, value in settings.items()},
     }.items():
         builder = builder.config(name, str(value))

@@ -21,6 +21,7 @@ import urllib.request
 from typing import IO, Any, Dict, List, NamedTuple, Optional, Tuple
 
 from muster import binary
+from muster.spark import hadoop
 
 _POLL_SECONDS = 0.2
 _ANSWER_SECONDS = 5.0
@@ -175,7 +176,7 @@ class Place:
             [binary.find(), "agent", "--swept", "--bundle", bundle, "--slot", self._slot,
              "--also-stdout", *order["arguments"]],
             stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT,
-            env={**os.environ, **self._environment()}, cwd=order["cwd"] or self._around.cwd,
+            env=self._environment(), cwd=order["cwd"] or self._around.cwd,
             start_new_session=True, preexec_fn=_ending_with_this_process(),
         )  # fmt: skip
 
@@ -184,13 +185,16 @@ class Place:
         if self._around.payload and not os.path.exists(payload):
             with open(payload, "wb") as file:  # the folder is this user's only
                 file.write(self._around.payload)
-        return {
+        made = {
+            **os.environ,
             "MUSTER_SPARK_PYTHON": self._around.python,
             "MUSTER_SPARK_PATH": os.pathsep.join(self._around.path),
             "MUSTER_SPARK_FILES": self._around.files,
             "MUSTER_SPARK_GPUS": ",".join(self._around.gpus),
             "MUSTER_SPARK_PAYLOAD": payload,
         }
+        hadoop.complete(made)
+        return made
 
     def _end_agent(self) -> None:
         if self._agent is None or self._agent.poll() is not None:

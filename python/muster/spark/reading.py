@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Sequence, Set
 from pyspark.sql import types as spark_types
 
 from muster import binary, places, storage
-from muster.spark import columns
+from muster.spark import columns, hadoop
 
 _SAMPLE = 1000  # records from which a schema is inferred
 _TYPES = {"int64": "int", "float": "float", "bytes": "string"}
@@ -197,6 +197,7 @@ def _batches(files: Sequence[str], features: Dict[str, str], limit: int = 0) -> 
     """The batches of muster.arrow_stream.read_stream of these files. Raises MusterError."""
     from muster.arrow_stream import Unfit, read_stream
 
+    hadoop.complete(os.environ)
     command = ["records", "cat", *files, "--data-format", "tfrecord", "--batches", json.dumps(features)]
     command += ["--limit", str(limit)] if limit else []
     with subprocess.Popen(

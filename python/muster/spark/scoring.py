@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import os
 import queue
 import subprocess
 import tempfile
@@ -12,7 +13,7 @@ from typing import IO, Any, Callable, Deque, Dict, Iterator, List, Mapping, Name
 from pyspark.sql import types as spark_types
 
 from muster import binary
-from muster.spark import columns, model_files
+from muster.spark import columns, hadoop, model_files
 from muster.spark.params import OutputParams
 
 _AHEAD = 4  # batches that the program may have before its answer to the first is waited for
@@ -221,6 +222,7 @@ class Scorer:
     def __init__(self, folder: str, inputs: List[columns.Column], where: str) -> None:
         from muster.arrow_stream import StreamWriter
 
+        hadoop.complete(os.environ)
         self._errors: IO[bytes] = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
             [binary.find(), "predict", "--model-dir", folder, "--data", "-", "--out", "-",

@@ -7,7 +7,7 @@ import posixpath
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence
 
 from muster import binary, places, storage
-from muster.spark import columns, reading, staging
+from muster.spark import columns, hadoop, reading, staging
 
 _WRITTEN = "partition int, attempt long, rows long, bytes long, error string"
 _SUFFIXES = {"none": "", "gzip": ".gz", "zlib": ".zlib"}
@@ -58,6 +58,7 @@ def write_tfrecords(
 
     Raises ValueError for what does not fit, before a job is started where that can be known.
     """
+    hadoop.complete(os.environ)
     target = places.any_path(path).rstrip("/")
     if mode not in ("error", "overwrite"):
         raise ValueError(f"mode '{mode}': it is 'error' or 'overwrite'")
@@ -169,6 +170,8 @@ def write_partition(batches: Iterator[Any], job: _Job, partition: int, attempt: 
     """
     from muster.arrow_stream import StreamWriter
 
+    hadoop.complete(os.environ)
+
     def feed(write: binary.Write) -> None:
         def write_all(parts: List[Any]) -> None:
             for part in parts:
@@ -200,6 +203,7 @@ def read_tfrecords(
     string, or binary if the name is in binary_features or a value is not UTF-8; an array where a record
     has more than one value. A feature without values is null.
     """
+    hadoop.complete(os.environ)
     files = reading.find_files(path)
     given = schema if schema is not None else reading.infer(files, binary_features)
     return reading.read(spark, files, reading.schema_of(given))
