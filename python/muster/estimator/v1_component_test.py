@@ -128,3 +128,10 @@ def test_the_rest_is_tensorflows() -> None:
 def test_an_optimizer_that_is_not_here_is_refused(optimizer, says) -> None:
     with pytest.raises(ValueError, match=says):
         ours.estimator.LinearClassifier(columns(ours), optimizer=optimizer)
+
+
+def test_names_of_tensorflow_1_are_told_where_they_are() -> None:
+    with pytest.raises(AttributeError, match="tf.gfile, which is of TensorFlow 1: import muster.tensorflow.compat.v1"):
+        muster.tensorflow.gfile  # noqa: B018
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
+        muster.tensorflow.nothing_of_this_name  # noqa: B018

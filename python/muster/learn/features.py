@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 
@@ -29,6 +29,7 @@ _BLOCK = "x"  # the name of a matrix's input
 _INDICATORS = 32
 _VOCABULARY = 1000  # a column with more words is hashed
 _LARGEST_EMBEDDING = 32
+_FAR = 1024  # numbers whose mean is so many deviations from 0 are shifted
 
 Entries = Dict[str, Any]
 
@@ -83,11 +84,14 @@ class Number:
     mean: float
     stddev: float
     flagged: bool  # whether a further number marks missing values
+    # subtracted in 64 bits before the numbers are sent in 32: 0, unless these would lose what makes them differ
+    shift: float = 0.0
 
     @classmethod
     def fit(cls, name: str, values: Any) -> Number:
-        mean, stddev = _moments(values)
-        return cls(name, float(mean), float(stddev), bool(np.isnan(values).any()))
+        mean, stddev = (float(moment) for moment in _moments(values))
+        shift = mean if abs(mean) > _FAR * stddev else 0.0
+        return cls(name, mean - shift, stddev, bool(np.isnan(values).any()), shift)
 
     def stream_columns(self) -> List[StreamColumn]:
         return [StreamColumn(self.name, FLOAT)]
@@ -100,10 +104,24 @@ class Number:
         return Parts({self.name: self._input()}, {self.name: column}, [self.name], [self.name])
 
     def encode(self, values: Any) -> Dict[str, Any]:
-        return {self.name: _float32(tables.as_numbers(values, self.name))}
+        return {self.name: _float32(self._numbers(values) - self.shift)}
+
+    def _numbers(self, values: Any) -> Any:
+        return tables.as_numbers(values, self.name)
 
     def _input(self) -> Entries:
         return {"type": FLOAT, "missing": _NO_NUMBER}
+
+
+class Duration(Number):
+    """A named column of durations, as numbers of days."""
+
+    @classmethod
+    def fit(cls, name: str, values: Any) -> Number:
+        return super().fit(name, tables.as_days(values, name))
+
+    def _numbers(self, values: Any) -> Any:
+        return tables.as_days(values, self.name)
 
 
 class Time(Number):
@@ -141,7 +159,8 @@ class Words:
         if len(counts) > _VOCABULARY:
             return cls(name, [], 1 << math.ceil(math.log2(2 * len(counts))), dense)
         known = sorted(counts, key=lambda word: (-counts[word], word or b""))
-        return cls(name, [MISSING if word is None else _text(word) for word in known], 0, dense)
+        words = [MISSING if word is None else _text(word) for word in known]
+        return cls(name, list(dict.fromkeys(words)), 0, dense)  # a word may be MISSING itself
 
     def stream_columns(self) -> List[StreamColumn]:
         return [StreamColumn(self.name, STRING)]
@@ -166,6 +185,7 @@ class Words:
 
 
 Named = Union[Number, Words]
+_KINDS: Dict[str, Type[Number]] = {"M": Time, "m": Duration}  # by numpy's kind of the values
 
 
 @dataclass
@@ -186,8 +206,7 @@ class Features:
             if values.dtype == object:
                 named.append(Words.fit(name, values, free_name(f"{name} (dense)", taken)))
             else:
-                kind = Time if values.dtype.kind == "M" else Number
-                named.append(kind.fit(name, values))
+                named.append(_KINDS.get(values.dtype.kind, Number).fit(name, values))
         return cls(None, named)
 
     def stream_columns(self) -> List[StreamColumn]:
@@ -202,6 +221,10 @@ class Features:
             out.linear += parts.linear
             out.dnn += parts.dnn
         return out
+
+    def shifts(self) -> Dict[str, float]:
+        """Returns Number.shift of the columns that have one."""
+        return {each.name: each.shift for each in self.named if isinstance(each, Number) and each.shift}
 
     def encode(self, table: Table) -> Dict[str, Any]:
         """Returns the columns of a batch stream with all rows, as numpy arrays."""

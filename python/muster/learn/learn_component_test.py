@@ -86,7 +86,21 @@ def test_durations_are_numbers_wherever_they_come_from() -> None:
     ]
     for frame in frames:
         column = tables.read(frame, "Classifier").columns[0]
-        np.testing.assert_array_equal(column, [1.5, np.nan, 0.5, 0])
+        np.testing.assert_array_equal(tables.as_days(column, "a"), [1.5, np.nan, 0.5, 0])
+
+
+def test_durations_are_no_numbers() -> None:
+    seconds = np.arange(200.0)
+    durations = pd.DataFrame({"a": pd.to_timedelta(seconds, unit="s")})
+    numbers = pd.DataFrame({"a": seconds})
+    y = seconds > 99
+    with pytest.raises(ValueError, match="column 'a' held durations when the model was fitted; now it has 0.0"):
+        muster.Classifier(epochs=1).fit(durations, y).predict(numbers)
+    with pytest.raises(ValueError, match="column 'a' held numbers when the model was fitted; now it has durations"):
+        muster.Classifier(epochs=1).fit(numbers, y).predict(durations)
+    model = muster.Classifier().fit(durations, y)
+    assert model.score(durations, y) > 0.95
+    assert len(model.predict(pd.DataFrame({"a": [None, None]}))) == 2
 
 
 def test_missing_and_unknown_values_are_predicted(people) -> None:
@@ -124,9 +138,22 @@ def test_arrays_of_objects_and_of_words() -> None:
     assert muster.Classifier().fit(numbers, y).score(numbers, y) == 1
 
 
+def test_a_word_may_be_the_one_for_missing_values() -> None:
+    X = pd.DataFrame({"x": ["(missing)", None, "a", "b"] * 50})
+    y = [0, 0, 1, 1] * 50
+    assert muster.Classifier().fit(X, y).score(X, y) == 1
+
+
 def test_large_numbers_keep_their_differences() -> None:
     X = np.array([[1e9], [1e9 + 1]] * 50)
     assert muster.Classifier().fit(X, [0, 1] * 50).score(X, [0, 1] * 50) == 1
+    steps = np.arange(2000) % 600
+    y = steps > 300
+    for numbers in (1_700_000_000 + steps, 1e12 + steps * 1000.0, 1e9 + steps / 100):
+        frame = pd.DataFrame({"at": numbers})
+        model = muster.Classifier().fit(frame, y)
+        assert model.score(frame, y) > 0.99
+        assert model.shifts_ == {"at": pytest.approx(numbers.mean())}
 
 
 def test_times_keep_their_seconds() -> None:

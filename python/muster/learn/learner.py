@@ -125,6 +125,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         label = free_name(labels.name, taken)
         weight = None if weights is None else free_name("weight", taken)
         self.features_ = features
+        self.shifts_ = features.shifts()
 
         data = {**features.encode(table), label: labels.values}
         if weights is not None:

@@ -14,6 +14,7 @@ import numpy as np
 
 _DAY = np.timedelta64(1, "D")
 _TIME = "datetime64[s]"
+_DURATION = "timedelta64[us]"
 
 
 @dataclass
@@ -21,8 +22,8 @@ class Table:
     """Rows of features: either a matrix of numbers, or columns by name.
 
     names: None if X has none. matrix: float64 [rows, columns], NaN for a missing value. columns:
-    numbers as float64, NaN if missing; times as datetime64[s], NaT if missing; anything else as
-    objects, None if missing.
+    numbers as float64, NaN if missing; times as datetime64[s] and durations as timedelta64[us],
+    NaT if missing; anything else as objects, None if missing.
     """
 
     rows: int
@@ -59,6 +60,8 @@ def as_numbers(values: Any, name: str) -> Any:
     """Returns a column as float64, NaN for a missing value. Raises ValueError for others."""
     if values.dtype.kind == "f":
         return values
+    if values.dtype.kind == "m":
+        raise ValueError(f"X: column '{name}' held numbers when the model was fitted; now it has durations")
     out = np.empty(len(values), np.float64)
     for i, value in enumerate(values.tolist()):
         try:
@@ -68,6 +71,15 @@ def as_numbers(values: Any, name: str) -> Any:
                 f"X: column '{name}' held numbers when the model was fitted; row {i} has {value!r}"
             ) from None
     return out
+
+
+def as_days(values: Any, name: str) -> Any:
+    """Returns a column of durations as days, NaN for a missing value. Raises ValueError for others."""
+    if values.dtype.kind == "m":
+        return np.where(np.isnat(values), np.nan, values / _DAY)
+    if all(_is_missing(value) for value in values):
+        return np.full(len(values), np.nan)
+    raise ValueError(f"X: column '{name}' held durations when the model was fitted; now it has {values[0]!r}")
 
 
 def as_times(values: Any, name: str) -> Any:
@@ -156,15 +168,15 @@ def _arrow_column(column: Any) -> Any:
 
 
 def plain(values: Any) -> Any:
-    """Returns numbers, truth values and durations (in days) as float64, times as datetime64[s],
-    others as objects."""
+    """Returns numbers and truth values as float64, times as datetime64[s], durations as
+    timedelta64[us], others as objects."""
     kind = values.dtype.kind
     if kind in "biuf":
         return values.astype(np.float64)
     if kind == "M":
         return values.astype(_TIME)
     if kind == "m":
-        return np.where(np.isnat(values), np.nan, values / _DAY)
+        return values.astype(_DURATION)
     if kind == "c":
         raise ValueError(f"Complex data not supported\n{values}\n")
     values = _missing_as_none(values.astype(object))
@@ -175,7 +187,7 @@ def plain(values: Any) -> Any:
         if not any(isinstance(value, (np.str_, np.bytes_)) for value in given):
             return np.array([np.nan if value is None else float(value) for value in values])
     if given and all(isinstance(value, datetime.timedelta) for value in given):
-        return np.array([np.nan if value is None else value / _DAY.item() for value in values])
+        return np.array(values, _DURATION)
     if given and all(hasattr(value, "toordinal") for value in given):
         return np.array([None if value is None else _time(value) for value in values], _TIME)
     return values

@@ -24,4 +24,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("muster.tensorflow.compat")
     import tensorflow
 
-    return getattr(tensorflow, name)
+    found = getattr(tensorflow, name, None)
+    if found is None and hasattr(tensorflow.compat.v1, name):
+        raise AttributeError(
+            f"TensorFlow {tensorflow.__version__} has no tf.{name}, which is of TensorFlow 1: "
+            "import muster.tensorflow.compat.v1 as tf"
+        )
+    return found if found is not None else getattr(tensorflow, name)
