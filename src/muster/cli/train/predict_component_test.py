@@ -60,7 +60,7 @@ def test_predictions_that_are_no_numbers_are_told(muster, place) -> None:
     pathlib.Path("steep.yaml").write_text(SPEC.replace("y: int", "y: float") + "head: regression\n")
     pathlib.Path("steep.csv").write_text("x,y\n" + "".join(f"{i / 10},{5 * i}\n" for i in range(100)))
     muster.run("train", "steep.yaml", "--train", "steep.csv", "--model-dir", "steep", "--epochs", 20)
-    pathlib.Path("large.csv").write_text("x,y\n1,0\n3e38,1\n2e38,1\n")
+    pathlib.Path("large.csv").write_text("x,y\n1,0\n3e38,1\n3.2e38,1\n")
     done = muster.call("predict", "steep", "--data", "large.csv", "--out", "large.jsonl")
     assert done.returncode == 0
     assert "warning: the predictions of 2 rows are not finite, first those of row 1:" in done.stderr
