@@ -7,6 +7,9 @@ from __future__ import annotations
 import datetime
 import json
 import pathlib
+import time
+
+import yaml
 
 from testbed.jobs import Jobs
 from testbed.kubernetes.api import Object
@@ -212,6 +215,23 @@ def test_a_claim_that_is_not_there_is_named_before(space: Space, user: Jobs) -> 
     assert space.api.items(space.jobs) == [] and user.ok("list") == ""
     space.make_claim("lost")
     user.ok("submit", path, *ON)
+
+
+def test_a_claim_that_is_not_there_is_named_after(space: Space, user: Jobs) -> None:
+    """Of a job that kubectl made, where no scheduler and no event says it."""
+    space.kubelet.decide = lambda pod: "wait"
+    space.start_operator()
+    for name in ("j", "k"):
+        space.submit(yaml.safe_load(CLAIM.replace("NAME", name)))
+    missing = f"there is no claim lost in the namespace {space.name}: make it first, or name another"
+    wait_for(lambda: missing in user.ok("status", "j", *ON), space.log)
+    # A list asks once for each claim.
+    calls = count_calls(space, user)
+    listed = [json.loads(line) for line in user.ok("list", "--json", *ON).splitlines()]
+    assert [job["tasks"][0]["problem"][: len(missing)] for job in listed] == [missing, missing]
+    assert len([call for call in calls if "persistentvolumeclaims" in call]) == 1, calls
+    space.make_claim("lost")
+    assert "no claim" not in user.ok("status", "j", *ON)
 
 
 def test_names_that_kubernetes_does_not_have(space: Space, user: Jobs) -> None:
