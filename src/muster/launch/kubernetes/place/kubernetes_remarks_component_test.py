@@ -245,6 +245,26 @@ def test_names_that_kubernetes_does_not_have(space: Space, user: Jobs) -> None:
         assert given.returncode == 2 and "'my-job' would do" in given.stderr
     path.write_text(text.replace("NAME", "my_job"))
     assert user.ok("submit", path, *ON, "--name", "my-job") == "my-job\n"
+    assert user.ok("submit", path, *ON, "--job", "other") == "other\n"
+
+
+def test_namespaces_that_kubernetes_does_not_have(space: Space, user: Jobs) -> None:
+    calls = count_calls(space, user)
+    job = tfjob("j", {"Worker": 1})
+    for arguments in (("submit", write(user.folder, job)), ("status", "j"), ("list",)):
+        refused = user.call(*arguments, *ON, "--namespace", "My_Team")
+        assert refused.returncode == 2 and "'my-team' would do" in refused.stderr, refused.stderr
+    job["metadata"]["namespace"] = "My_Team"
+    (line,) = user.call("submit", write(user.folder, job), *ON).stderr.splitlines()
+    assert "job.json:1: " in line and line.endswith("'my-team' would do"), line
+    config = space.cluster.kubeconfig("token", f"team-{space.name}", namespace="My_Team")
+    (line,) = user.call("list", *ON, "--kubeconfig", config).stderr.splitlines()
+    assert str(config) in line and line.endswith("'my-team' would do"), line
+    refused = user.call("operator", "--namespace", "Team")
+    assert refused.returncode == 2 and "'team' would do" in refused.stderr
+    refused = user.call("operator", "--lease-namespace", "Team")
+    assert refused.returncode == 2 and "'team' would do" in refused.stderr
+    assert calls == []
 
 
 def test_a_job_that_this_machine_does_not_know(space: Space, user: Jobs) -> None:
