@@ -72,7 +72,7 @@ void AddSubmit(CLI::App& app) {
   verb->add_option("job", flags->file, "A TFJob file (YAML or JSON), - for standard input")
       ->required()
       ->type_name("FILE");
-  verb->add_option("--name", flags->name, "The job's name, instead of the file's")
+  verb->add_option("--name,--job", flags->name, "The job's name, instead of the file's")
       ->check(NewJobNameError);
   AddWhereFlags(*verb, &flags->where);
   AddYarnFlags(*verb, &flags->yarn);
