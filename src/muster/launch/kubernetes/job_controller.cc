@@ -54,6 +54,7 @@ absl::StatusOr<double> JobController::Run(const std::string& key) {
   MUSTER_RETURN_IF_ERROR(AskForUnseen(pass));
   const double look_after =
       env_.looks == nullptr ? kNever : env_.looks->Look(key, *pass.job, &pass.view);
+  ExplainDeletions(pass);
   JobPlan plan = PlanJob(*pass.job, pass.status, pass.view, now);
   plan.problems.merge(GetProblems(key));
   if (!pass.invalid.empty()) plan.problems[kSettingsProblem] = pass.invalid;

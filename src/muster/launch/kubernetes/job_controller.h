@@ -107,6 +107,8 @@ class JobController {
   absl::Status MakeServices(Pass& pass, const JobPlan& plan);
   // job_secret.cc. Whether pods may be admitted and made.
   absl::StatusOr<bool> SyncSecret(Pass& pass, const JobPlan& plan);
+  // Adds to the ends of pods that were deleted for a lost Secret why that was.
+  void ExplainDeletions(Pass& pass) const;
   absl::Status AdmitPods(Pass& pass, const JobPlan& plan);
   absl::Status MakePods(Pass& pass, const JobPlan& plan);
   absl::Status DeleteAll(Pass& pass, const KubeKind& kind, const std::vector<NamedObject>& objects);
