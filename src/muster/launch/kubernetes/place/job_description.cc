@@ -220,14 +220,12 @@ Json DescribeTfJob(const Json& object, const std::map<job::TaskId, PodInfo>& pod
     status.start_time = ParseTime(GetText(written, "startTime"));
     status.completion_time = ParseTime(GetText(written, "completionTime"));
   }
-  // A job that was refused has not been started by anybody.
-  if (status.start_time == 0) {
-    status.start_time = ParseTime(GetText(Child(object, "metadata"), "creationTimestamp"));
-  }
   AddWaitingTasks(job.spec, &status);
   Json described = control::DescribeJob(job.spec, status, MakeState(job.spec, status));
   described["namespace"] = job.spec.name_space;
   described["created"] = ParseTime(GetText(Child(object, "metadata"), "creationTimestamp"));
+  // A job that was refused, or was suspended from its beginning, has not been started by anybody.
+  if (status.start_time == 0) described["start_time"] = described["created"];
   const Json& problems = Child(Child(written, "muster"), "problems");
   const std::string settings_problem = GetText(problems, kSettingsProblem);
   if (!status.ended()) described["notes"] = GetNotes(job, problems);

@@ -155,6 +155,13 @@ def test_a_suspended_job_has_no_output(space: Space, user: Jobs) -> None:
     user.ok("resume", "j")
     wait_for(lambda: user.status("j")["start_time"] > created)
     assert user.status("j")["created"] == created
+    # What it took goes from there to its suspension, not to the time at which it is stopped.
+    user.ok("suspend", "j")
+    took = wait_for(lambda: user.status("j").get("took"))
+    time.sleep(2)
+    user.ok("stop", "j")
+    stopped = user.status("j")
+    assert stopped["took"] == took < stopped["completion_time"] - stopped["start_time"] - 1
 
 
 def native(name: str, workers: int, allowed: str = "") -> Object:
