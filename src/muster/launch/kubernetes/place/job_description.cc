@@ -181,7 +181,7 @@ void AddPodFacts(const std::map<job::TaskId, PodInfo>& pods, const Json& problem
 }  // namespace
 
 std::string AddAdvice(const std::string& problem) {
-  std::string line = problem;
+  std::string line(WithoutFullStop(problem));
   std::replace(line.begin(), line.end(), '\n', ' ');
   const std::string lower = absl::AsciiStrToLower(line);
   for (const Advice& advice : kAdvice) {
@@ -264,12 +264,12 @@ std::optional<std::string> DescribeLostPod(const Json& job, const Json& describe
   for (const Json& each : Child(described, "tasks")) {
     if (GetText(each, "task") != task) continue;
     phase = GetText(each, "phase");
-    reason = GetText(each, "stop_reason");
+    reason = WithoutFullStop(GetText(each, "stop_reason"));
   }
   const bool is_suspended = GetText(described, "phase") == "suspended" && phase == "waiting";
   if (is_suspended) return "the job is suspended, which deletes its pods";
   if (phase != "succeeded" && phase != "failed" && phase != "stopped") return std::nullopt;
-  const std::string message = GetText(described, "message");
+  const std::string message(WithoutFullStop(GetText(described, "message")));
   const std::string policy = GetText(Child(Child(job, "spec"), "runPolicy"), "cleanPodPolicy");
   if (!reason.empty() && reason != message) {
     reason = StrCat("it was deleted when it still ran: ", reason,

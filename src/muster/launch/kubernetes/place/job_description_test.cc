@@ -163,7 +163,7 @@ TEST(JobDescriptionTest, WhatTheSettingsDoNotDoIsANote) {
 TEST(JobDescriptionTest, APodThatIsGoneIsExplained) {
   job::JobStatus status;
   status.phase = job::JobPhase::kFailed;
-  status.failure_message = "it has reached the backoff limit";
+  status.failure_message = "it has reached the backoff limit.";
   job::TaskStatus& task = status.tasks[kWorker0];
   task.phase = job::TaskPhase::kStopped;
   task.stop_reason = "the job has failed";
@@ -217,6 +217,9 @@ TEST(JobDescriptionTest, AdviceIsOneLine) {
               StartsWith("pods is forbidden: exceeded quota: q (ask for less"));
   EXPECT_THAT(AddAdvice("Unschedulable: persistentvolumeclaim \"a\" not found"),
               HasSubstr("make that claim"));
+  EXPECT_THAT(AddAdvice("Unschedulable: 1 Preemption is not helpful for scheduling.\n"),
+              HasSubstr("not helpful for scheduling (no node"));
+  EXPECT_EQ(AddAdvice("it waits..."), "it waits...");
 }
 
 }  // namespace
