@@ -250,6 +250,7 @@ def test_names_that_kubernetes_does_not_have(space: Space, user: Jobs) -> None:
         assert "job.yaml:" in line and line.endswith("'my-job' would do"), line
         given = user.call("submit", path, *ON, "--name", name)
         assert given.returncode == 2 and "'my-job' would do" in given.stderr
+        assert "of a-z, 0-9 and '-' that" in given.stderr
     path.write_text(text.replace("NAME", "my_job"))
     assert user.ok("submit", path, *ON, "--name", "my-job") == "my-job\n"
     assert user.ok("submit", path, *ON, "--job", "other") == "other\n"
