@@ -18,7 +18,8 @@ OTHERS = {
     "--build", "--preset", "--target", "--test", "--no-install", "--soak",  # cmake, ./test
     "--install", "--prefix", "--component",  # cmake
     "--logdir", "--log_dir", "--port",  # tensorboard, and the programs that it reads
-    "--clusterrole", "--previous", "--replicas", "--user", "--create-namespace",  # kubectl, helm
+    "--clusterrole", "--previous", "--replicas", "--user", "--create-namespace",
+    "--reuse-values",  # kubectl, helm
     "--tag", "--log_dir",  # docker; of programs of TensorFlow
     "--hook-calls",  # of the Python package alone: no help shows it
     "--epoch",  # a misspelt one, as an example

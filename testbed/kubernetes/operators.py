@@ -97,8 +97,8 @@ class Space:
     def start_operator(
         self, *flags: str, server: str = "", lease: str = "", token_file: str = ""
     ) -> subprocess.Popen[bytes]:
-        """Operators with different namespaces `lease` all lead. On a busy machine a renewal of the
-        lease may take longer than the operator waits for it by default.
+        """Operators with different namespaces `lease` all lead, and each job is one's alone. On a busy
+        machine a renewal of the lease may take longer than the operator waits for it by default.
         """
         if "--lease" not in flags:
             flags = ("--lease", "60", *flags)

@@ -50,6 +50,9 @@ class Proxy:
         # the call: "" (it is done), an HTTP status, "cut" (it is not done, the connection ends),
         # "lost" (it is done, the connection ends), "timeout" (it is done without an answer).
         self.judge: Callable[[Call], str] = lambda call: ""
+        # A namespace and another one of as many letters: Leases that are asked for in the first are those
+        # of the second, so that two operators both hold the Lease of one name, and lead.
+        self.leases = (b"", b"")
         self.repeats_events = False  # each event of a watch comes twice, and once more later
         threading.Thread(target=self.serve, daemon=True).start()
 
@@ -114,6 +117,9 @@ class Proxy:
             client.sendall(refusal(fault))
             return True
         is_last = self.count(call)
+        if "/leases" in target and self.leases[0]:
+            assert len(self.leases[0]) == len(self.leases[1])
+            head, body = (part.replace(*self.leases) for part in (head, body))
         server.sendall(head + body)
         answer = read_head(answered)
         if is_last:
@@ -137,6 +143,15 @@ class Proxy:
         with self.lock:
             self.calls.append(f"{call.method} {call.target}")
             return len(self.calls) == self.last
+
+
+def second_lease(cluster: Cluster, namespace: str) -> Proxy:
+    """By this proxy another operator of a namespace leads, too, and believes to have the same Lease."""
+    proxy = Proxy(cluster)
+    other = f"{namespace[:-1]}0"
+    cluster.namespace(other)
+    proxy.leases = (namespace.encode(), other.encode())
+    return proxy
 
 
 def shut(end: socket.socket) -> None:

@@ -88,6 +88,15 @@ void SetStep(int64_t step, const Counts& counts, Json* task) {
   if (!counts.empty()) (*task)["counts"] = counts;
 }
 
+// Wall seconds until which a job ran that has ended or is suspended; 0: it may still run. One that
+// was suspended when it ended ran until then.
+double GetRunEnd(const job::JobStatus& status) {
+  for (const job::Condition& condition : status.conditions) {
+    if (condition.type == "Suspended" && condition.is_true) return condition.last_transition;
+  }
+  return status.completion_time;
+}
+
 }  // namespace
 
 Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const Json& state) {
@@ -106,6 +115,9 @@ Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const J
                {"warnings", Json::array()},
                {"lost_checkpoints", Json::array()},
                {"tfjob", job::StatusJson(spec, status)}};
+  if (const double end = GetRunEnd(status); end > 0) {
+    json["took"] = status.start_time > 0 ? std::max(0.0, end - status.start_time) : 0.0;
+  }
   for (const auto& [id, task] : status.tasks) {
     json["tasks"].push_back(TaskJson(id, task));
     const auto address = addresses.find(job::TaskName(id));

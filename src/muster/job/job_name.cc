@@ -12,6 +12,7 @@ namespace {
 // Kubernetes allows at most 63 characters of a-z, 0-9 and '-', of which the first is a letter and
 // the last is not '-'. Room is left for "-evaluator-12345".
 constexpr size_t kMaxName = 46;
+constexpr size_t kMaxNamespace = 63;
 
 // Checks for a DNS label in which '_' is allowed too: on one machine nothing is looked up by a
 // job's name.
@@ -26,9 +27,9 @@ bool IsJobName(std::string_view name) {
 }
 
 // ": 'my-job' would do" for "My job"; "" if nothing is left of the name.
-std::string SuggestName(std::string_view name) {
+std::string SuggestName(std::string_view name, size_t most = kMaxName) {
   std::string valid;
-  for (const unsigned char c : name.substr(0, kMaxName)) {
+  for (const unsigned char c : name.substr(0, most)) {
     const bool keeps = absl::ascii_isalnum(c) && c < 0x80;
     if (valid.empty() && !absl::ascii_isalpha(c)) continue;
     valid += keeps ? absl::ascii_tolower(c) : '-';
@@ -48,10 +49,24 @@ absl::Status CheckName(std::string_view name) {
 }
 
 absl::Status CheckClusterName(std::string_view name) {
-  MUSTER_RETURN_IF_ERROR(CheckName(name));
-  if (name.find('_') == name.npos) return absl::OkStatus();
+  if (CheckName(name).ok() && name.find('_') == name.npos) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("the job's name '", name, "' is not 1 to ", kMaxName,
+             " of a-z, 0-9 and '-' that begin with a letter and do not end in '-', as names in "
+             "Kubernetes are",
+             SuggestName(name)));
+}
+
+absl::Status CheckNamespace(std::string_view name) {
+  const bool is_label = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
+  });
+  const bool has_ends = !name.empty() && name.front() != '-' && name.back() != '-';
+  if (is_label && has_ends && name.size() <= kMaxNamespace) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat(
-      "the job's name '", name, "' has '_', which no name in Kubernetes has", SuggestName(name)));
+      "the namespace '", name, "' is not 1 to ", kMaxNamespace,
+      " of a-z, 0-9 and '-' that neither begin nor end with '-', as namespaces of Kubernetes are",
+      SuggestName(name, kMaxNamespace)));
 }
 
 }  // namespace muster::job

@@ -11,5 +11,7 @@ namespace muster::job {
 absl::Status CheckName(std::string_view name);
 // As CheckName, for a job of a Kubernetes cluster, where pods and services are named after it.
 absl::Status CheckClusterName(std::string_view name);
+// INVALID_ARGUMENT, in the same way, for a name that no namespace of Kubernetes can have.
+absl::Status CheckNamespace(std::string_view name);
 
 }  // namespace muster::job

@@ -29,6 +29,20 @@ TEST(JobNameTest, KubernetesHasNoUnderscores) {
   EXPECT_TRUE(CheckClusterName("my-job").ok());
   EXPECT_THAT(ClusterRefusal("my_job"), HasSubstr("'my-job' would do"));
   EXPECT_THAT(ClusterRefusal("My"), HasSubstr("'my' would do"));
+  EXPECT_THAT(ClusterRefusal("My_Job"), HasSubstr("of a-z, 0-9 and '-' that"));
+}
+
+TEST(JobNameTest, ANamespaceIsRefusedInTheSameWay) {
+  const auto refusal = [](const std::string& name) {
+    return std::string(CheckNamespace(name).message());
+  };
+  EXPECT_TRUE(CheckNamespace("team-1").ok());
+  EXPECT_TRUE(CheckNamespace("1team").ok());
+  EXPECT_THAT(refusal("My_Team"), EndsWith(": 'my-team' would do"));
+  EXPECT_THAT(refusal("-"), EndsWith("as namespaces of Kubernetes are"));
+  EXPECT_THAT(refusal("team-"), EndsWith(": 'team' would do"));
+  EXPECT_THAT(refusal(std::string(64, 'a')), HasSubstr("'" + std::string(63, 'a') + "' would"));
+  EXPECT_FALSE(CheckNamespace("").ok());
 }
 
 }  // namespace

@@ -102,6 +102,10 @@ std::string NewJobNameError(const std::string& name) {
   return std::string(ToStd(job::CheckName(name).message()));
 }
 
+std::string NamespaceError(const std::string& name) {
+  return std::string(ToStd(job::CheckNamespace(name).message()));
+}
+
 absl::StatusOr<std::string> OwnProgram() {
   char path[PATH_MAX];
   const ssize_t size = readlink("/proc/self/exe", path, sizeof path);

@@ -34,6 +34,7 @@ bool HasEnded(const formats::Json& job);
 std::string JobNameError(const std::string& name);  // "": the name is valid
 // As JobNameError, for the name of a job that is about to start, whose rules are stricter.
 std::string NewJobNameError(const std::string& name);
+std::string NamespaceError(const std::string& name);  // of Kubernetes
 
 // Returns the path of the running muster binary.
 absl::StatusOr<std::string> OwnProgram();

@@ -90,7 +90,7 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_option("--ps,--num_ps", flags->ps, "Parameter servers")->check(CLI::Range(0, 10000));
   verb.add_flag("--evaluator", flags->evaluator, "One task is the evaluator");
   verb.add_option(
-          "--name", flags->name,
+          "--name,--job", flags->name,
           "The job's name: up to 46 of a-z, 0-9, '-' and '_' (default: made from the command)")
       ->check(NewJobNameError);
   verb.add_option(

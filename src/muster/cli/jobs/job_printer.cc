@@ -147,9 +147,10 @@ std::string JobLine(const Json& job) {
     return StrCat("job ", fields.Text("name"), " ", fields.Text("coordinator"));
   }
   std::string line = StrCat("job ", fields.Text("name"), " ", fields.Text("phase"));
-  const double start = fields.Number("start_time", 0);
-  const double took = fields.Number("completion_time", 0) - start;
-  if (took >= 0 && start > 0) line += StrCat(" in ", FormatDuration(took));
+  const double start = fields.Number("start_time", 0), end = fields.Number("completion_time", 0);
+  if (end >= start && start > 0) {
+    line += StrCat(" in ", FormatDuration(fields.Number("took", end - start)));
+  }
   if (fields.Text("phase") == "finishing" && fields.Has("waiting_for")) {
     line += StrCat(": it waits for ", fields.Text("waiting_for"));
   }
@@ -187,6 +188,8 @@ std::string JobList(const std::vector<Json>& jobs, double now, size_t columns) {
     JsonFields fields(job, "job");
     const double start = fields.Number("start_time", 0);
     const double end = fields.Number("completion_time", 0);
+    // Since it was started or resumed last, until it ended or was suspended.
+    const double took = fields.Number("took", start > 0 && end >= start ? end - start : -1);
     const double born = fields.Number("created", start);  // a job that is resumed starts anew
     const auto warnings = fields.Texts("warnings");
     std::string about = fields.Text("message");
@@ -197,8 +200,7 @@ std::string JobList(const std::vector<Json>& jobs, double now, size_t columns) {
     rows.push_back({fields.Text("name"), fields.Bool("lost", false) ? "lost" : fields.Text("phase"),
                     tasks > 0 ? StrCat(tasks) : "",
                     born > 0 ? FormatDuration(std::max(0.0, now - born)) : "",
-                    start > 0 && end >= start ? FormatDuration(end - start) : "",
-                    fields.Text("application"), about});
+                    took >= 0 ? FormatDuration(took) : "", fields.Text("application"), about});
   }
   if (columns > 0) FitLastCells(columns, &rows);
   return Aligned(rows);

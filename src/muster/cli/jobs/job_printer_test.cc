@@ -24,6 +24,17 @@ TEST(JobListTest, JobsOnYarnHaveTheirApplication) {
             "there  failed                     application_1_2  why\n");
 }
 
+TEST(JobListTest, AJobHasTakenTheTimeThatItRan) {
+  Json job = {{"name", "j"},          {"phase", "suspended"}, {"created", 1000.0},
+              {"start_time", 1000.0}, {"took", 10.0},         {"tasks", Json::array()}};
+  const std::string heading = "JOB  STATE      TASKS  AGE     TOOK\n";
+  EXPECT_EQ(JobList({job}, 4600, 0), StrCat(heading, "j    suspended         1h 00m  10s\n"));
+  EXPECT_EQ(JobLine(job), "job j suspended");
+  job["phase"] = "failed";
+  job["completion_time"] = 4600.0;
+  EXPECT_EQ(JobLine(job), "job j failed in 10s");
+}
+
 TEST(JobListTest, WhatIsSaidIsCutWhereTheTerminalEnds) {
   const std::string message(100, 'm');
   const Json job = {

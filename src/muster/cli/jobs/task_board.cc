@@ -37,7 +37,7 @@ void TaskBoard::SetJob(const Json& job) {
   JsonFields fields(job, "job");
   const double start = fields.Number("start_time", 0);
   title_ = StrCat(fields.Text("name"), "  ", fields.Text("phase"));
-  if (start > 0) {
+  if (start > 0 && fields.Text("phase") != "suspended") {
     title_ += StrCat("  ", FormatDuration(std::max(0.0, clock_.WallSeconds() - start)));
   }
   const int64_t now = clock_.MonotonicNanos();

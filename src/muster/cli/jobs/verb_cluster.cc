@@ -157,7 +157,7 @@ void AddLaunch(CLI::App& app) {
   verb->add_option("--python", flags->python, "The Python that has TensorFlow")
       ->type_name("PROGRAM")
       ->capture_default_str();
-  verb->add_option("--name", flags->job.name, "The job's name (default: servers-...)")
+  verb->add_option("--name,--job", flags->job.name, "The job's name (default: servers-...)")
       ->check(NewJobNameError);
   verb->add_option("--restarts", flags->job.restarts,
                    "How often a server is started again within an hour (default: 3)")

@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/common/verb.h"
+#include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/verbs.h"
 #include "muster/files/file_systems.h"
 #include "muster/launch/kubernetes/operator.h"
@@ -81,9 +82,11 @@ void AddOperator(CLI::App& app) {
   verb->add_option("--context", flags->places.context,
                    "A context of that file; else its current-context");
   verb->add_option("--namespace", flags->options.name_space,
-                   "Only jobs of this namespace; else those of all");
+                   "Only jobs of this namespace; else those of all")
+      ->check(NamespaceError);
   verb->add_option("--lease-namespace", flags->options.own_name_space,
-                   "Where operators agree on who leads; else the pod's or context's namespace");
+                   "Where operators agree on who leads; else the pod's or context's namespace")
+      ->check(NamespaceError);
   verb->add_option("--lease", flags->options.leader.lease_seconds,
                    "Seconds after which another operator takes over from one that is silent")
       ->check(CLI::Range(1, 3600))

@@ -36,6 +36,10 @@ absl::Status SubmitFileToYarn(const SubmitFlags& flags) {
 }
 
 absl::Status Submit(const SubmitFlags& flags) {
+  if (!flags.name.empty()) {
+    RefuseUnlessOk(flags.where.is_yarn() ? job::CheckName(flags.name)
+                                         : job::CheckClusterName(flags.name));
+  }
   if (flags.where.is_yarn()) return SubmitFileToYarn(flags);
   RefuseYarnFlags(flags.yarn);
   const bool is_input = flags.file == "-";
@@ -45,10 +49,7 @@ absl::Status Submit(const SubmitFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(
       launch::kubernetes::JobFile file,
       launch::kubernetes::ReadJobFile(text, is_input ? "standard input" : flags.file));
-  if (!flags.name.empty()) {
-    RefuseUnlessOk(job::CheckClusterName(flags.name));
-    file.job["metadata"]["name"] = flags.name;
-  }
+  if (!flags.name.empty()) file.job["metadata"]["name"] = flags.name;
   for (const std::string& note : file.notes) SayOfJob(note);
   MUSTER_RETURN_IF_ERROR(SubmitToCluster(file, flags.where));
   const std::string name = launch::kubernetes::GetName(file.job);
@@ -72,8 +73,7 @@ void AddSubmit(CLI::App& app) {
   verb->add_option("job", flags->file, "A TFJob file (YAML or JSON), - for standard input")
       ->required()
       ->type_name("FILE");
-  verb->add_option("--name", flags->name, "The job's name, instead of the file's")
-      ->check(NewJobNameError);
+  verb->add_option("--name,--job", flags->name, "The job's name, instead of the file's");
   AddWhereFlags(*verb, &flags->where);
   AddYarnFlags(*verb, &flags->yarn);
   verb->get_option("--on")->required();

@@ -55,6 +55,7 @@ void AddWhereFlags(CLI::App& verb, WhereFlags* flags) {
   verb.add_option("--namespace", flags->cluster.name_space,
                   "The cluster's namespace (default: the context's, else default)")
       ->needs(on)
+      ->check(NamespaceError)
       ->type_name("NS");
   verb.add_option("--context", flags->cluster.context,
                   "A context of the kubeconfig (default: its current-context)")

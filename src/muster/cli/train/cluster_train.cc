@@ -175,8 +175,8 @@ void TellOfModelPath(const std::string& spec, const Json& pod_template) {
 std::vector<std::string> MakeCommand(const TrainFlags& flags, bool is_alone,
                                      const std::string& model,
                                      const std::vector<std::string>& arguments) {
-  std::vector<std::string> taken = {"--workers", "--ps",      "--restarts",    "--job",
-                                    "--volume",  "--archive", "--pod-template"};
+  std::vector<std::string> taken = {"--workers", "--ps",     "--restarts", "--job",
+                                    "--name",    "--volume", "--archive",  "--pod-template"};
   for (std::string& name : GetWhereFlagNames()) taken.push_back(std::move(name));
   for (std::string& name : GetYarnFlagNames()) taken.push_back(std::move(name));
   std::vector<std::string> words = WithoutFlags(arguments, taken);

@@ -247,7 +247,7 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
                                     "Most restarts of each task of the job that dies")
                        ->check(CLI::NonNegativeNumber)
                        ->capture_default_str();
-  auto* job = verb->add_option("--job", flags->job, "The job's name, for muster status")
+  auto* job = verb->add_option("--job,--name", flags->job, "The job's name, for muster status")
                   ->check(NewJobNameError);
   AddHostFlags(*verb, &flags->hosts, &flags->ssh);
   AddFollowFlags(*verb, flags.get());
@@ -277,7 +277,7 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
     if (is_elsewhere) return FailUnlessOk(TrainOnCluster(*flags, *cluster, words));
     if (!several) return FailUnlessOk(RunTrain(*flags));
     FailUnlessOk(RunReplicas(*flags, WithoutFlags(words, {"--workers", "--ps", "--restarts",
-                                                          "--job", "--hosts", "--ssh"})));
+                                                          "--job", "--name", "--hosts", "--ssh"})));
   });
 }
 

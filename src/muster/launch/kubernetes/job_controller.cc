@@ -10,6 +10,7 @@ namespace muster::launch::kubernetes {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kOthersSeconds = 10;  // between two looks at another operator's job
 constexpr char kStrict[] = "?fieldValidation=Strict";  // unknown fields are an error
 
 }  // namespace
@@ -25,6 +26,11 @@ absl::StatusOr<double> JobController::Run(const std::string& key) {
   if (Child(Child(pass.object(), "metadata"), "deletionTimestamp").is_string()) return kNever;
   if (IsManagedElsewhere(pass.object())) return kNever;
   if (env_.owns && !env_.owns(GetNamespace(pass.object()))) return kNever;
+  const std::string lease = GetLease(pass.object());
+  if (env_.others != nullptr && !lease.empty() && lease != env_.lease) {
+    MUSTER_ASSIGN_OR_RETURN(const bool run, env_.others->Run(lease, key));
+    if (run) return kOthersSeconds;
+  }
   if (GetForeignStatus(pass.object()) == ForeignStatus::kActive) {
     MUSTER_RETURN_IF_ERROR(LookForState(pass));
   }
@@ -48,6 +54,7 @@ absl::StatusOr<double> JobController::Run(const std::string& key) {
   MUSTER_RETURN_IF_ERROR(AskForUnseen(pass));
   const double look_after =
       env_.looks == nullptr ? kNever : env_.looks->Look(key, *pass.job, &pass.view);
+  ExplainDeletions(pass);
   JobPlan plan = PlanJob(*pass.job, pass.status, pass.view, now);
   plan.problems.merge(GetProblems(key));
   if (!pass.invalid.empty()) plan.problems[kSettingsProblem] = pass.invalid;
@@ -154,8 +161,10 @@ absl::Status JobController::WriteStatus(Pass& pass, const JobPlan& plan) {
   const Json& own = Child(Child(*before, "status"), "muster");
   const Json problems = plan.problems.empty() ? Json() : Json(plan.problems);
   const bool is_lost = HasLostItsState(pass.view);
+  // Another operator may have begun this job, or an older one that named no lease: it is claimed.
+  const bool is_claimed = GetLease(*before) == env_.lease;
   if (OnlyTimePassed(pass.status, plan.status) && Child(own, "problems") == problems &&
-      plan.admitted == pass.view.admitted && !is_lost) {
+      plan.admitted == pass.view.admitted && !is_lost && is_claimed) {
     return absl::OkStatus();
   }
   Json status = MakeStatus(pass.job->spec, plan.status, plan.problems, plan.admitted);

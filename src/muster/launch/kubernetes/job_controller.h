@@ -24,6 +24,7 @@
 #include "muster/launch/kubernetes/job_events.h"
 #include "muster/launch/kubernetes/job_metrics.h"
 #include "muster/launch/kubernetes/job_plan.h"
+#include "muster/launch/kubernetes/other_operators.h"
 #include "muster/launch/kubernetes/pod_groups.h"
 #include "muster/launch/kubernetes/pod_looks.h"
 #include "muster/launch/kubernetes/pod_plan.h"
@@ -42,7 +43,9 @@ struct ControllerEnvironment {
   PodLooks* looks = nullptr;    // null: pods are only watched
   PodGroups* groups = nullptr;  // null: no gang scheduling
   int calls_at_once = 1;        // threads that make pods and services, those of Run() included
-  std::string lease = {};       // "NAMESPACE/NAME" of the operators' Lease, for people; "": none
+  std::string lease = {};       // "NAMESPACE/NAME" of the operators' Lease; "": none
+  // Null: there is no operator of another Lease.
+  OtherOperators* others = nullptr;
   // Whether jobs of this namespace are this operator's. Unset: all are.
   std::function<bool(const std::string& name_space)> owns = {};
 };
@@ -104,6 +107,8 @@ class JobController {
   absl::Status MakeServices(Pass& pass, const JobPlan& plan);
   // job_secret.cc. Whether pods may be admitted and made.
   absl::StatusOr<bool> SyncSecret(Pass& pass, const JobPlan& plan);
+  // Adds to the ends of pods that were deleted for a lost Secret why that was.
+  void ExplainDeletions(Pass& pass) const;
   absl::Status AdmitPods(Pass& pass, const JobPlan& plan);
   absl::Status MakePods(Pass& pass, const JobPlan& plan);
   absl::Status DeleteAll(Pass& pass, const KubeKind& kind, const std::vector<NamedObject>& objects);

@@ -283,6 +283,10 @@ bool IsOlderThanItsPods(const job::JobStatus& status, const JobView& view) {
   });
 }
 
+std::string GetLease(const Json& job) {
+  return GetText(Child(Child(job, "status"), "muster"), kLeaseField);
+}
+
 JobPlan PlanJob(const TrainingJob& job, const job::JobStatus& status, const JobView& view,
                 const job::Now& now) {
   job::Observed observed = Observe(view, status);

@@ -68,6 +68,8 @@ Json MakeStatus(const job::JobSpec& spec, const job::JobStatus& status,
 inline constexpr char kSettingsProblem[] = "spec";
 // In status.muster: the Lease of the operators that run the job, "NAMESPACE/NAME".
 inline constexpr char kLeaseField[] = "lease";
+// The Lease that the status of a job names; "" for none.
+std::string GetLease(const Json& job);
 // Keeps so many problems that the status does not become too large by them.
 void LimitProblems(std::map<std::string, std::string>* problems);
 // A status that MakeStatus() has not made, or of which a part is hidden.

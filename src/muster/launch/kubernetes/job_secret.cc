@@ -4,6 +4,7 @@
 // made only while no pod lives that may have an older one. As long as such a pod lives, the call is
 // a dry run: it says whether the Secret is there, makes nothing, and needs no right to read. An
 // operator may end between any two of these calls: a new Secret never exists beside an old pod.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,26 @@ bool IsMissed(const std::string& secret, const JobView& view) {
   return false;
 }
 
+// Whether a task that uses the Secret may be started once alone.
+bool HasTaskOfOneStart(const TrainingJob& job) {
+  return std::any_of(job.spec.replicas.begin(), job.spec.replicas.end(), [&](const auto& replica) {
+    return replica.second.restart_policy == job::RestartPolicy::kNever &&
+           UsesSecret(job, replica.first);
+  });
+}
+
 }  // namespace
+
+void JobController::ExplainDeletions(Pass& pass) const {
+  const auto problems = GetProblems(pass.key);
+  const auto lost = problems.find(kSecretProblem);
+  if (lost == problems.end()) return;
+  for (auto& [name, pod] : pass.view.pods) {
+    if (pod.end.detail == kPodWasDeleted && UsesSecret(*pass.job, pod.task.type)) {
+      pod.end.detail += StrCat(": ", lost->second);
+    }
+  }
+}
 
 // What is said of a lost Secret stays in the status until all tasks have new pods. The name is this
 // job's alone, so a Secret that exists is the right one and need not be read.
@@ -68,9 +88,10 @@ absl::StatusOr<bool> JobController::SyncSecret(Pass& pass, const JobPlan& plan) 
     events_.TellLasting(pass.object(), "FailedCreateSecret", ToStd(status.message()));
     return status;
   }
-  const std::string lost = StrCat("the Secret ", name,
-                                  " was deleted while the job ran: all its tasks start again with "
-                                  "a new one");
+  const std::string lost =
+      StrCat("the Secret ", name, " was deleted while the job ran",
+             HasTaskOfOneStart(*pass.job) ? ", and its tasks may not start again with a new one"
+                                          : ": all its tasks start again with a new one");
   SetProblem(pass.key, kSecretProblem, absl::FailedPreconditionError(lost));
   events_.TellLasting(pass.object(), "SecretLost", lost);
   MUSTER_RETURN_IF_ERROR(DeleteAll(pass, kPods, holders));

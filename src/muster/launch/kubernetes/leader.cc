@@ -18,20 +18,18 @@ std::string MicroTime(double wall_seconds) {
 
 bool Leader::leads() const { return Now() < held_until_; }
 
-// The holder's clock is another one: its lease has expired when it did not change for its length,
-// by this process's own clock.
-bool Leader::IsExpired(const Json& lease) {
+bool LeaseSight::IsExpired(const Json& lease, double now) {
   const Json& spec = Child(lease, "spec");
   const std::string holder = GetText(spec, "holderIdentity");
   if (holder.empty()) return true;
   const std::string now_seen = StrCat(holder, " ", GetText(spec, "renewTime"));
   if (now_seen != seen_) {
     seen_ = now_seen;
-    seen_at_ = Now();
+    seen_at_ = now;
     return false;
   }
   const auto length = static_cast<double>(GetNumber(spec, "leaseDurationSeconds", 15));
-  return Now() - seen_at_ > length;
+  return now - seen_at_ > length;
 }
 
 Json Leader::MakeLease(const Json& found) const {
@@ -63,7 +61,7 @@ absl::StatusOr<bool> Leader::TryOnce() {
     MUSTER_RETURN_IF_ERROR(found.status());
     holder_ = GetText(Child(*found, "spec"), "holderIdentity");
     const bool is_ours = holder_ == options_.identity;
-    if (!is_ours && !IsExpired(*found)) return false;
+    if (!is_ours && !sight_.IsExpired(*found, Now())) return false;
     MUSTER_RETURN_IF_ERROR(client_.Replace(target, MakeLease(*found)).status());
   }
   // Counted from before the call: others count from when they see the renewal.

@@ -28,6 +28,18 @@ struct LeaderOptions {
   double retry_seconds() const { return lease_seconds * 2 / 15; }
 };
 
+// What one process has seen of a Lease. The holder's clock is another one: the Lease has expired
+// when it did not change for its length, by this process's own clock.
+class LeaseSight {
+ public:
+  // `now` is in monotonic seconds. Also true of a Lease without a holder.
+  bool IsExpired(const Json& lease, double now);
+
+ private:
+  std::string seen_ = {};  // the holder and its renewal, as they were last seen...
+  double seen_at_ = 0;     // ...since when
+};
+
 class Leader {
  public:
   Leader(KubeClient& client, const Clock& clock, LeaderOptions options)
@@ -48,7 +60,6 @@ class Leader {
  private:
   // One attempt to take or renew the lease.
   absl::StatusOr<bool> TryOnce();
-  bool IsExpired(const Json& lease);
   std::string Describe() const {
     return StrCat("the lease ", options_.name_space, "/", options_.name);
   }
@@ -60,8 +71,7 @@ class Leader {
   const LeaderOptions options_;
   std::atomic<double> held_until_ = 0;  // monotonic seconds
   std::string holder_ = {};             // as it was last seen
-  std::string seen_ = {};               // the holder and its renewal, as they were last seen...
-  double seen_at_ = 0;                  // ...since when, by this process's own clock
+  LeaseSight sight_ = {};
 };
 
 }  // namespace muster::launch::kubernetes

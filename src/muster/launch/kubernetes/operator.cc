@@ -83,6 +83,7 @@ Operator::Operator(std::unique_ptr<KubeClient> client, std::unique_ptr<KubeClien
       namespace_reflector_(*client_, "/api/v1/namespaces",
                            GetOwnNamespaceSelector(options_.name_space), namespaces_),
       leader_(*lease_client_, clock_, GetLeaderOptions(options_)),
+      others_([this](const std::string& target) { return client_->Get(target); }, clock_, Say),
       controller_({.client = writes_,
                    .cache = cache_,
                    .clock = clock_,
@@ -94,6 +95,7 @@ Operator::Operator(std::unique_ptr<KubeClient> client, std::unique_ptr<KubeClien
                    .groups = options_.gang_scheduler.empty() ? nullptr : &groups_,
                    .calls_at_once = kCallsAtOnce,
                    .lease = StrCat(options_.own_name_space, "/", options_.leader.name),
+                   .others = &others_,
                    .owns =
                        [this](const std::string& name_space) {
                          return kubeflow_.empty() || namespaces_.Has(name_space);

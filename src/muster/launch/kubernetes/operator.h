@@ -13,6 +13,7 @@
 #include "muster/launch/kubernetes/allowed_writes.h"
 #include "muster/launch/kubernetes/job_controller.h"
 #include "muster/launch/kubernetes/leader.h"
+#include "muster/launch/kubernetes/other_operators.h"
 #include "muster/launch/kubernetes/own_namespaces.h"
 #include "muster/launch/kubernetes/pod_groups.h"
 #include "muster/launch/kubernetes/pod_looks.h"
@@ -92,6 +93,7 @@ class Operator {
   OwnNamespaces namespaces_;
   Reflector namespace_reflector_;  // runs only beside Kubeflow's operator
   Leader leader_;
+  OtherOperators others_;
   JobController controller_;
   std::atomic<uint64_t> passes_ = 0, failures_ = 0;
   std::string kubeflow_ = {};  // where Kubeflow's operator was found at the start; "": nowhere

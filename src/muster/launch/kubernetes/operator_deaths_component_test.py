@@ -13,7 +13,7 @@ import threading
 
 from testbed.kubernetes.api import ApiError
 from testbed.kubernetes.operators import DEADLINE, Space, tfjob, wait_for
-from testbed.kubernetes.proxy import Call, Proxy
+from testbed.kubernetes.proxy import Call, Proxy, second_lease
 from testbed.kubernetes.story import Story, check_end, has_ended, submit
 
 
@@ -22,14 +22,14 @@ def test_an_operator_is_killed_at_each_call(space: Space) -> None:
     proxy = Proxy(space.cluster)
 
     def start() -> None:
-        """With a lease of its own, since that of a killed operator has yet to expire."""
-        lease = f"{space.name}-{len(space.operators)}"
-        space.cluster.namespace(lease)
-        space.start_operator(server=proxy.server, lease=lease)
+        space.start_operator(server=proxy.server)
 
     def kill() -> None:
+        """The next operator need not wait for the end of its lease."""
         space.operators[-1].send_signal(signal.SIGKILL)
         space.operators[-1].wait(timeout=DEADLINE)
+        lease = f"/apis/coordination.k8s.io/v1/namespaces/{space.name}/leases/muster-operator"
+        space.api.merge(lease, {"spec": {"holderIdentity": ""}})
 
     def is_dead() -> bool:
         return space.operators[-1].poll() is not None
@@ -60,16 +60,23 @@ def test_an_operator_is_killed_at_each_call(space: Space) -> None:
 
 def test_two_operators_that_both_lead_decide_once(space: Space) -> None:
     Story(space.kubelet)
-    other = f"{space.name}-other"
-    space.cluster.namespace(other)
-    space.start_operator()
-    space.start_operator(lease=other)
+    proxy = second_lease(space.cluster, space.name)
+    space.start_operator("--lease", "3600")
+    space.start_operator("--lease", "3600", server=proxy.server)
+    both_lead(space)
     names = [f"j{i}" for i in range(8)]
     for name in names:
         submit(space, name)
     for name in names:
         check_end(space, name)
     assert [operator.poll() for operator in space.operators] == [None, None]
+    proxy.stop()
+
+
+def both_lead(space: Space) -> None:
+    for number in range(2):
+        log = space.folder / f"operator-{number}.log"
+        wait_for(lambda: "leads: it has the lease" in log.read_text(), log.read_text)
 
 
 def test_a_leader_that_is_stopped_before_a_call_does_no_harm_when_it_goes_on(space: Space) -> None:
@@ -78,11 +85,10 @@ def test_a_leader_that_is_stopped_before_a_call_does_no_harm_when_it_goes_on(spa
     """
     rounds = 200 if os.environ.get("MUSTER_SOAK") else 40
     Story(space.kubelet)
-    proxy = Proxy(space.cluster)
-    other = f"{space.name}-other"
-    space.cluster.namespace(other)
+    proxy = second_lease(space.cluster, space.name)
     slow = space.start_operator("--lease", "3600", server=proxy.server)
-    space.start_operator("--lease", "3600", lease=other)
+    space.start_operator("--lease", "3600")
+    both_lead(space)
     chance = random.Random(1)
     stopped = threading.Event()
     goes_on = threading.Event()

@@ -123,7 +123,7 @@ job::TaskEnd ReadEnd(const Json& pod, bool succeeded) {
   const bool deleted = !succeeded && !end.disrupted && EndedByDeletion(pod, terminated);
   if (deleted) {
     end.disrupted = true;
-    end.detail = "its pod was deleted";
+    end.detail = kPodWasDeleted;
   }
   if (end.disrupted && !deleted) {
     const std::string why = disruption != nullptr ? GetText(*disruption, "reason") : reason;
@@ -237,7 +237,7 @@ PodRecord MakeGone(PodRecord last) {
     return last;
   }
   last.phase = Phase::kGone;
-  last.end = {.lost = true, .disrupted = true, .detail = "its pod was deleted"};
+  last.end = {.lost = true, .disrupted = true, .detail = kPodWasDeleted};
   last.problem.clear();
   return last;
 }

@@ -10,6 +10,9 @@
 
 namespace muster::launch::kubernetes {
 
+// What TaskEnd::detail says of a pod that somebody has deleted.
+inline constexpr char kPodWasDeleted[] = "its pod was deleted";
+
 struct PodRecord {
   std::string uid = {};
   int64_t version = 0;

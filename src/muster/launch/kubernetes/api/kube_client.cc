@@ -128,7 +128,7 @@ absl::Status KubeClient::ToStatus(const net::HttpAnswerHead& head, std::string_v
   if (head.status == 401) {
     message = StrCat("the server does not accept the token or certificate of ", access_.source);
   }
-  return absl::Status(GetCode(head.status, reason), StrCat(what, ": ", message));
+  return absl::Status(GetCode(head.status, reason), StrCat(what, ": ", WithoutFullStop(message)));
 }
 
 KubeClient::Attempt KubeClient::Try(std::string_view method, const std::string& target,

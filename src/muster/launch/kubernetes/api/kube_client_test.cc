@@ -49,7 +49,7 @@ TEST(KubeClientTest, AStatusSaysWhatToDoNext) {
   EXPECT_TRUE(absl::IsInvalidArgument(StatusAfter("422 No", StatusBody(422, "Invalid", "x"))));
   EXPECT_TRUE(absl::IsUnavailable(StatusAfter("500 No", "a text")));
   const absl::Status forbidden =
-      StatusAfter("403 Forbidden", StatusBody(403, "Forbidden", "u cannot list pods"));
+      StatusAfter("403 Forbidden", StatusBody(403, "Forbidden", "u cannot list pods. "));
   EXPECT_TRUE(absl::IsPermissionDenied(forbidden));
   EXPECT_EQ(ToStd(forbidden.message()), "GET /api/v1/pods: u cannot list pods");
   const absl::Status unknown = StatusAfter("401 Unauthorized", StatusBody(401, "x", "y"));

@@ -104,6 +104,12 @@ absl::StatusOr<Json> ParseKubeObject(std::string_view whole, std::string_view wh
       StrCat(where, ": is not a JSON object in UTF-8, or nests deeper than ", kMaxDepth));
 }
 
+std::string_view WithoutFullStop(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+  if (text.ends_with('.') && !text.ends_with("..")) text.remove_suffix(1);
+  return text;
+}
+
 const Json& Child(const Json& object, std::string_view name) {
   if (!object.is_object()) return kNothing;
   const auto found = object.find(std::string(name));

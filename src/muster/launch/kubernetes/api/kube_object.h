@@ -54,6 +54,10 @@ std::string_view FindMember(std::string_view object, std::string_view name);
 absl::StatusOr<Json> ParseKubeObject(std::string_view text, std::string_view where,
                                      Names left_out = kManagedFields);
 
+// What a server or a node says, without the full stop at its end: our messages continue after it.
+// An ellipsis stays.
+std::string_view WithoutFullStop(std::string_view text);
+
 // The child of an object; null if there is none. Chains: Child(Child(pod, "spec"), "nodeName").
 const Json& Child(const Json& object, std::string_view name);
 // The child if it is a text; else "".

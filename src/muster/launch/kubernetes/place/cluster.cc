@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 
 #include "muster/files/file_systems.h"
+#include "muster/job/job_name.h"
 
 namespace muster::launch::kubernetes {
 namespace {
@@ -63,6 +64,7 @@ absl::StatusOr<Cluster> OpenCluster(const KubeAccess& access, const std::string&
   MUSTER_ASSIGN_OR_RETURN(auto client, KubeClient::New(access, options));
   std::string chosen = name_space.empty() ? access.name_space : name_space;
   if (chosen.empty()) chosen = "default";
+  MUSTER_RETURN_IF_ERROR(Annotate(job::CheckNamespace(chosen), access.source));
   return Cluster{.client = std::move(client), .name_space = std::move(chosen)};
 }
 

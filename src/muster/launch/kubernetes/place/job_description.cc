@@ -181,7 +181,7 @@ void AddPodFacts(const std::map<job::TaskId, PodInfo>& pods, const Json& problem
 }  // namespace
 
 std::string AddAdvice(const std::string& problem) {
-  std::string line = problem;
+  std::string line(WithoutFullStop(problem));
   std::replace(line.begin(), line.end(), '\n', ' ');
   const std::string lower = absl::AsciiStrToLower(line);
   for (const Advice& advice : kAdvice) {
@@ -220,14 +220,12 @@ Json DescribeTfJob(const Json& object, const std::map<job::TaskId, PodInfo>& pod
     status.start_time = ParseTime(GetText(written, "startTime"));
     status.completion_time = ParseTime(GetText(written, "completionTime"));
   }
-  // A job that was refused has not been started by anybody.
-  if (status.start_time == 0) {
-    status.start_time = ParseTime(GetText(Child(object, "metadata"), "creationTimestamp"));
-  }
   AddWaitingTasks(job.spec, &status);
   Json described = control::DescribeJob(job.spec, status, MakeState(job.spec, status));
   described["namespace"] = job.spec.name_space;
   described["created"] = ParseTime(GetText(Child(object, "metadata"), "creationTimestamp"));
+  // A job that was refused, or was suspended from its beginning, has not been started by anybody.
+  if (status.start_time == 0) described["start_time"] = described["created"];
   const Json& problems = Child(Child(written, "muster"), "problems");
   const std::string settings_problem = GetText(problems, kSettingsProblem);
   if (!status.ended()) described["notes"] = GetNotes(job, problems);
@@ -266,12 +264,12 @@ std::optional<std::string> DescribeLostPod(const Json& job, const Json& describe
   for (const Json& each : Child(described, "tasks")) {
     if (GetText(each, "task") != task) continue;
     phase = GetText(each, "phase");
-    reason = GetText(each, "stop_reason");
+    reason = WithoutFullStop(GetText(each, "stop_reason"));
   }
   const bool is_suspended = GetText(described, "phase") == "suspended" && phase == "waiting";
   if (is_suspended) return "the job is suspended, which deletes its pods";
   if (phase != "succeeded" && phase != "failed" && phase != "stopped") return std::nullopt;
-  const std::string message = GetText(described, "message");
+  const std::string message(WithoutFullStop(GetText(described, "message")));
   const std::string policy = GetText(Child(Child(job, "spec"), "runPolicy"), "cleanPodPolicy");
   if (!reason.empty() && reason != message) {
     reason = StrCat("it was deleted when it still ran: ", reason,

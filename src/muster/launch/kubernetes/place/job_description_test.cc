@@ -54,6 +54,31 @@ TEST(JobDescriptionTest, TheOperatorsStateIsShown) {
   EXPECT_EQ(described["failures"][0]["last_lines"][0], "ValueError: bad");
 }
 
+TEST(JobDescriptionTest, AJobHasTakenTheTimeThatItRan) {
+  const TrainingJob job = ReadJobObject(NewJob());
+  const auto took = [&](const job::JobStatus& status) {
+    Json object = NewJob();
+    object["status"] = MakeStatus(job.spec, status, {});
+    return DescribeTfJob(object, {}, kNow + 9999).value("took", -1.0);
+  };
+  job::JobStatus status;
+  status.phase = job::JobPhase::kActive;
+  status.conditions = {{"Created", true, "TFJobCreated", "m", kNow, kNow}};
+  status.start_time = kNow + 5;
+  EXPECT_EQ(took(status), -1);  // it runs
+  status.phase = job::JobPhase::kSuspended;
+  status.conditions.push_back({"Suspended", true, "TFJobSuspended", "m", kNow + 20, kNow + 15});
+  EXPECT_EQ(took(status), 10);
+  status.phase = job::JobPhase::kFailed;  // stopped, an hour later
+  status.completion_time = kNow + 3600;
+  EXPECT_EQ(took(status), 10);
+  status.start_time = 0;  // it was suspended from its beginning
+  EXPECT_EQ(took(status), 0);
+  status.conditions.back().is_true = false;  // resumed
+  status.start_time = kNow + 3000;
+  EXPECT_EQ(took(status), 600);
+}
+
 TEST(JobDescriptionTest, PodsTellTheNodeAndWhyATaskDoesNotStart) {
   const TrainingJob job = ReadJobObject(NewJob());
   Json pod = PodObject(job, kWorker0, 1, "u", 5, "Pending");
@@ -138,7 +163,7 @@ TEST(JobDescriptionTest, WhatTheSettingsDoNotDoIsANote) {
 TEST(JobDescriptionTest, APodThatIsGoneIsExplained) {
   job::JobStatus status;
   status.phase = job::JobPhase::kFailed;
-  status.failure_message = "it has reached the backoff limit";
+  status.failure_message = "it has reached the backoff limit.";
   job::TaskStatus& task = status.tasks[kWorker0];
   task.phase = job::TaskPhase::kStopped;
   task.stop_reason = "the job has failed";
@@ -192,6 +217,9 @@ TEST(JobDescriptionTest, AdviceIsOneLine) {
               StartsWith("pods is forbidden: exceeded quota: q (ask for less"));
   EXPECT_THAT(AddAdvice("Unschedulable: persistentvolumeclaim \"a\" not found"),
               HasSubstr("make that claim"));
+  EXPECT_THAT(AddAdvice("Unschedulable: 1 Preemption is not helpful for scheduling.\n"),
+              HasSubstr("not helpful for scheduling (no node"));
+  EXPECT_EQ(AddAdvice("it waits..."), "it waits...");
 }
 
 }  // namespace

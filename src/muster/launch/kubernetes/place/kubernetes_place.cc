@@ -11,6 +11,7 @@
 #include "muster/base/nearest.h"
 #include "muster/launch/kubernetes/job_plan.h"
 #include "muster/launch/kubernetes/place/operator_lease.h"
+#include "muster/launch/kubernetes/place/template_check.h"
 #include "muster/launch/kubernetes/pod_plan.h"
 #include "muster/launch/kubernetes/training_job.h"
 #include "muster/process/deadline.h"
@@ -83,6 +84,8 @@ absl::StatusOr<Json> KubernetesPlace::Describe() {
   const double now = SystemClock().WallSeconds();
   described_ = DescribeTfJob(job_, pods_, now);
   if (IsOver(described_)) return described_;
+  std::map<std::string, bool> missing;
+  AddMissingClaims(job_, cluster_, &missing, &described_);
   const std::string silence = LookForOperator(GetLease(job_), cluster_, now);
   if (!silence.empty()) {
     DescribeSilence(silence, listed.ok() ? std::optional(pods_) : std::nullopt, &described_);
@@ -233,6 +236,7 @@ absl::StatusOr<std::vector<Json>> DescribeJobs(Cluster& cluster,
   if (jobs.empty()) return described;
   const auto pods = ListPodsByJob(cluster, wanted);
   if (absl::IsUnavailable(pods.status())) return pods.status();
+  std::map<std::string, bool> missing;          // by claim: AddMissingClaims()
   std::map<std::string, std::string> silences;  // by lease: LookForOperator()
   const double now = SystemClock().WallSeconds();
   for (const Json& job : jobs) {
@@ -244,6 +248,7 @@ absl::StatusOr<std::vector<Json>> DescribeJobs(Cluster& cluster,
     }
     described.push_back(DescribeTfJob(job, known.value_or(std::map<job::TaskId, PodInfo>()), now));
     if (IsOver(described.back())) continue;
+    AddMissingClaims(job, cluster, &missing, &described.back());
     const auto [silence, is_new] = silences.try_emplace(GetLease(job));
     if (is_new) silence->second = LookForOperator(silence->first, cluster, now);
     if (!silence->second.empty()) DescribeSilence(silence->second, known, &described.back());

@@ -7,6 +7,9 @@ from __future__ import annotations
 import datetime
 import json
 import pathlib
+import time
+
+import yaml
 
 from testbed.jobs import Jobs
 from testbed.kubernetes.api import Object
@@ -152,6 +155,13 @@ def test_a_suspended_job_has_no_output(space: Space, user: Jobs) -> None:
     user.ok("resume", "j")
     wait_for(lambda: user.status("j")["start_time"] > created)
     assert user.status("j")["created"] == created
+    # What it took goes from there to its suspension, not to the time at which it is stopped.
+    user.ok("suspend", "j")
+    took = wait_for(lambda: user.status("j").get("took"))
+    time.sleep(2)
+    user.ok("stop", "j")
+    stopped = user.status("j")
+    assert stopped["took"] == took < stopped["completion_time"] - stopped["start_time"] - 1
 
 
 def native(name: str, workers: int, allowed: str = "") -> Object:
@@ -214,6 +224,23 @@ def test_a_claim_that_is_not_there_is_named_before(space: Space, user: Jobs) -> 
     user.ok("submit", path, *ON)
 
 
+def test_a_claim_that_is_not_there_is_named_after(space: Space, user: Jobs) -> None:
+    """Of a job that kubectl made, where no scheduler and no event says it."""
+    space.kubelet.decide = lambda pod: "wait"
+    space.start_operator()
+    for name in ("j", "k"):
+        space.submit(yaml.safe_load(CLAIM.replace("NAME", name)))
+    missing = f"there is no claim lost in the namespace {space.name}: make it first, or name another"
+    wait_for(lambda: missing in user.ok("status", "j", *ON), space.log)
+    # A list asks once for each claim.
+    calls = count_calls(space, user)
+    listed = [json.loads(line) for line in user.ok("list", "--json", *ON).splitlines()]
+    assert [job["tasks"][0]["problem"][: len(missing)] for job in listed] == [missing, missing]
+    assert len([call for call in calls if "persistentvolumeclaims" in call]) == 1, calls
+    space.make_claim("lost")
+    assert "no claim" not in user.ok("status", "j", *ON)
+
+
 def test_names_that_kubernetes_does_not_have(space: Space, user: Jobs) -> None:
     path = user.folder / "job.yaml"
     text = CLAIM[: CLAIM.index("          volumes")].replace(", volumeMounts: [{name: v, mountPath: /v}]", "")
@@ -223,8 +250,29 @@ def test_names_that_kubernetes_does_not_have(space: Space, user: Jobs) -> None:
         assert "job.yaml:" in line and line.endswith("'my-job' would do"), line
         given = user.call("submit", path, *ON, "--name", name)
         assert given.returncode == 2 and "'my-job' would do" in given.stderr
+        assert "of a-z, 0-9 and '-' that" in given.stderr
     path.write_text(text.replace("NAME", "my_job"))
     assert user.ok("submit", path, *ON, "--name", "my-job") == "my-job\n"
+    assert user.ok("submit", path, *ON, "--job", "other") == "other\n"
+
+
+def test_namespaces_that_kubernetes_does_not_have(space: Space, user: Jobs) -> None:
+    calls = count_calls(space, user)
+    job = tfjob("j", {"Worker": 1})
+    for arguments in (("submit", write(user.folder, job)), ("status", "j"), ("list",)):
+        refused = user.call(*arguments, *ON, "--namespace", "My_Team")
+        assert refused.returncode == 2 and "'my-team' would do" in refused.stderr, refused.stderr
+    job["metadata"]["namespace"] = "My_Team"
+    (line,) = user.call("submit", write(user.folder, job), *ON).stderr.splitlines()
+    assert "job.json:1: " in line and line.endswith("'my-team' would do"), line
+    config = space.cluster.kubeconfig("token", f"team-{space.name}", namespace="My_Team")
+    (line,) = user.call("list", *ON, "--kubeconfig", config).stderr.splitlines()
+    assert str(config) in line and line.endswith("'my-team' would do"), line
+    refused = user.call("operator", "--namespace", "Team")
+    assert refused.returncode == 2 and "'team' would do" in refused.stderr
+    refused = user.call("operator", "--lease-namespace", "Team")
+    assert refused.returncode == 2 and "'team' would do" in refused.stderr
+    assert calls == []
 
 
 def test_a_job_that_this_machine_does_not_know(space: Space, user: Jobs) -> None:

@@ -40,7 +40,7 @@ def test_the_job_has_the_command_the_model_and_the_volumes(
         "  - {name: tensorflow, resources: {limits: {cpu: '2'}}, args: [none]}\n"
     )
     name = user.ok("train", model, MODEL, *TRAIN, *ON, "--workers", 2, "--ps", 1, "--seed", 3,
-                   "--job", "t", "--pod-template", template, "--detach")  # fmt: skip
+                   "--name", "t", "--pod-template", template, "--detach")  # fmt: skip
     assert name == "t\n"
     space.wait_pods(t_chief_0="Running", t_ps_0="Running", t_worker_0="Running")
     spec = space.pod("t-worker-0")["spec"]

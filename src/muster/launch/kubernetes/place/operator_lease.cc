@@ -2,8 +2,6 @@
 
 #include "absl/time/time.h"
 
-#include "muster/launch/kubernetes/job_plan.h"
-
 namespace muster::launch::kubernetes {
 namespace {
 
@@ -11,10 +9,6 @@ namespace {
 constexpr double kClockDifference = 60;
 
 }  // namespace
-
-std::string GetLease(const Json& job) {
-  return GetText(Child(Child(job, "status"), "muster"), kLeaseField);
-}
 
 std::string DescribeLease(const std::string& lease, const absl::StatusOr<Json>& found, double now) {
   if (!found.ok() && !absl::IsNotFound(found.status())) return "";

@@ -8,9 +8,6 @@
 
 namespace muster::launch::kubernetes {
 
-// The Lease that the status of a job names, "NAMESPACE/NAME"; "" for none.
-std::string GetLease(const Json& job);
-
 // Why no operator acts, and what to do; "" if one does. `found`: the Lease, or NOT_FOUND. Other
 // errors say nothing. The text is the same however often it is asked for. `now` is in wall seconds.
 std::string DescribeLease(const std::string& lease, const absl::StatusOr<Json>& found, double now);

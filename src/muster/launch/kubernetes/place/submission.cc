@@ -90,10 +90,14 @@ absl::StatusOr<JobFile> ReadJobFile(std::string_view text, const std::string& na
 }
 
 absl::Status CheckJobName(const JobFile& file) {
-  const absl::Status checked = job::CheckClusterName(GetName(file.job));
+  const std::string name_space = GetNamespace(file.job);
+  const bool has_namespace = name_space.empty() || job::CheckNamespace(name_space).ok();
+  const absl::Status checked =
+      has_namespace ? job::CheckClusterName(GetName(file.job)) : job::CheckNamespace(name_space);
   if (checked.ok() || !file.places.job) return checked;
-  const YamlReader name = file.places.job->At("metadata").At("name");
-  if (name.AsString() != GetName(file.job)) return checked;  // the job was given another one
+  const YamlReader name = file.places.job->At("metadata").At(has_namespace ? "name" : "namespace");
+  // The job was given another one.
+  if (name.AsString() != (has_namespace ? GetName(file.job) : name_space)) return checked;
   name.Fail(ToStd(checked.message()));
   return file.places.job->status();
 }

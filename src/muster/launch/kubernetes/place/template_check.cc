@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 
 #include "muster/base/nearest.h"
+#include "muster/launch/kubernetes/training_job.h"
 
 namespace muster::launch::kubernetes {
 namespace {
@@ -143,6 +144,24 @@ std::vector<std::pair<std::string, Json>> GetTemplates(const Json& job) {
   return templates;
 }
 
+// By volume, the claim that it names; "" for none.
+std::vector<std::string> GetClaims(const Json& pod_template) {
+  std::vector<std::string> claims;
+  const Json& volumes = Child(Child(pod_template, "spec"), "volumes");
+  if (!volumes.is_array()) return claims;
+  for (const Json& volume : volumes) {
+    claims.push_back(GetText(Child(volume, "persistentVolumeClaim"), "claimName"));
+  }
+  return claims;
+}
+
+std::string DescribeMissing(const std::string& claim, const std::string& name_space) {
+  return StrCat("there is no claim ", claim, " in the namespace ", name_space,
+                ": make it first, or name another one (kubectl get persistentvolumeclaims "
+                "--namespace ",
+                name_space, ")");
+}
+
 // What the server says of a template: the first field that it does not know, or why it refuses it.
 struct Complaint {
   std::string path = {};  // within the template; "": not known
@@ -220,26 +239,42 @@ absl::Status CheckTemplates(const Json& job, const JobPlaces& places, Cluster& c
 
 absl::Status CheckClaimsOf(const Json& job, const JobPlaces& places, Cluster& cluster) {
   for (const auto& [path, pod_template] : GetTemplates(job)) {
-    const Json& volumes = Child(Child(pod_template, "spec"), "volumes");
-    for (size_t i = 0; volumes.is_array() && i < volumes.size(); ++i) {
-      const std::string claim = GetText(Child(volumes[i], "persistentVolumeClaim"), "claimName");
-      if (claim.empty()) continue;
-      const auto found = cluster.client->Get(GetTarget(kClaims, cluster.name_space, claim));
+    const std::vector<std::string> claims = GetClaims(pod_template);
+    for (size_t i = 0; i < claims.size(); ++i) {
+      if (claims[i].empty()) continue;
+      const auto found = cluster.client->Get(GetTarget(kClaims, cluster.name_space, claims[i]));
       // A namespace that is not there is named when the job is made.
       if (!absl::IsNotFound(found.status()) ||
           AddAdvice(found.status(), cluster) != found.status()) {
         continue;
       }
-      return Refuse(
-          path, StrCat("spec.volumes[", i, "].persistentVolumeClaim.claimName"),
-          StrCat("there is no claim ", claim, " in the namespace ", cluster.name_space,
-                 ": make it first, or name another one (kubectl get persistentvolumeclaims "
-                 "--namespace ",
-                 cluster.name_space, ")"),
-          places);
+      return Refuse(path, StrCat("spec.volumes[", i, "].persistentVolumeClaim.claimName"),
+                    DescribeMissing(claims[i], cluster.name_space), places);
     }
   }
   return absl::OkStatus();
+}
+
+void AddMissingClaims(const Json& job, Cluster& cluster, std::map<std::string, bool>* missing,
+                      Json* described) {
+  std::optional<absl::StatusOr<TrainingJob>> read;
+  for (Json& task : (*described)["tasks"]) {
+    const auto id = job::ParseTaskName(GetText(task, "task"));
+    if (!id || GetText(task, "phase") != "starting" || task.contains("problem")) continue;
+    if (!read) read = ReadTrainingJob(job);
+    if (!read->ok()) return;
+    const auto replica = (*read)->spec.replicas.find(id->type);
+    if (replica == (*read)->spec.replicas.end()) continue;
+    for (const std::string& claim : GetClaims(replica->second.pod_template)) {
+      if (claim.empty()) continue;
+      const auto [known, is_new] = missing->try_emplace(claim);
+      if (is_new) {
+        const auto found = cluster.client->Get(GetTarget(kClaims, cluster.name_space, claim));
+        known->second = absl::IsNotFound(found.status());
+      }
+      if (known->second) task["problem"] = DescribeMissing(claim, cluster.name_space);
+    }
+  }
 }
 
 }  // namespace muster::launch::kubernetes

@@ -3,7 +3,9 @@
 // exist would keep them waiting.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 
 #include "muster/formats/yaml_reader.h"
 #include "muster/launch/kubernetes/place/cluster.h"
@@ -30,5 +32,12 @@ absl::Status LocateRefusal(const absl::Status& refusal, const JobPlaces& places)
 // does not have, at its line in the file. Without the right to see claims, or an answer, it is OK:
 // then the pods say it.
 absl::Status CheckClaimsOf(const Json& job, const JobPlaces& places, Cluster& cluster);
+
+// Adds to a job's description which PersistentVolumeClaim the namespace does not have, as the
+// problem of each task that mounts it, has not begun and has no other problem: a scheduler that
+// says it may be away, and its words are lost with its events. Claims that may not be seen count as
+// there. `missing` keeps the answers, by claim, for the next job.
+void AddMissingClaims(const Json& job, Cluster& cluster, std::map<std::string, bool>* missing,
+                      Json* described);
 
 }  // namespace muster::launch::kubernetes
