@@ -158,8 +158,8 @@ TEST_F(HeldBackFilesTest, TheFoldersOfFilesDoNotMatter) {
 TEST_F(HeldBackFilesTest, APartWithoutRecordsIsAnError) {
   WriteText(*files_, "a.csv", "x\n1\n2\n");
   const auto open = [&](bool is_read, double share) {
-    return OpenSource(*files_, {.patterns = {"a.csv"},
-                                .held_back = {.share = share, .is_read = is_read}})
+    return OpenSource(*files_,
+                      {.patterns = {"a.csv"}, .held_back = {.share = share, .is_read = is_read}})
         .status();
   };
   EXPECT_THAT(open(true, 1e-9).message(), HasSubstr("of 2 records none is held back"));

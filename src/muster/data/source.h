@@ -131,10 +131,10 @@ struct ChunkInfo {
   // log, where some offsets have no record. Shares by record, the number of steps and progress are
   // computed from it; reading returns the records that exist.
   uint64_t records = 0;
-  uint64_t first_record = 0;  // announced records to skip at the chunk's start (for sharding)
-  uint64_t first_number = 0;  // the number in the data of the first record that is not skipped
+  uint64_t first_record = 0;   // announced records to skip at the chunk's start (for sharding)
+  uint64_t first_number = 0;   // the number in the data of the first record that is not skipped
   uint64_t first_in_item = 0;  // the same record's number in its file or partition, as announced
-  uint64_t line = 0;          // CSV: the line at `begin`
+  uint64_t line = 0;           // CSV: the line at `begin`
   bool compressed = false;
 };
 

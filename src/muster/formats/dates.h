@@ -16,8 +16,8 @@ namespace muster::formats {
 // Dates such as 11/24/2026, whose order of day and month is ambiguous, are not accepted.
 std::optional<int64_t> ParseDate(std::string_view text);
 
-// As ParseDate, and also reads a date without separators, 20261124, of the years 1900 to 2099: such a
-// number is not meant as seconds where dates are expected.
+// As ParseDate, and also reads a date without separators, 20261124, of the years 1900 to 2099: such
+// a number is not meant as seconds where dates are expected.
 std::optional<int64_t> ParseDateCell(std::string_view text);
 
 // Returns the seconds since midnight of a time alone, 9:05, 13:05, 13:05:09 or 13:05:09.25 (the

@@ -94,9 +94,9 @@ TEST_F(ModelSpecOptimizerTest, ReadsOptimizersSchedulesAndClipping) {
 }
 
 TEST_F(ModelSpecOptimizerTest, RefusesTwoOptimizers) {
-  EXPECT_THAT(ErrorAfter("columns: [x]",
-                         "columns: [x], optimizer: {ftrl: {}, adam: {learning_rate: 1}}"),
-              HasSubstr("must have one entry: the optimizer; it has 'ftrl' and 'adam'"));
+  EXPECT_THAT(
+      ErrorAfter("columns: [x]", "columns: [x], optimizer: {ftrl: {}, adam: {learning_rate: 1}}"),
+      HasSubstr("must have one entry: the optimizer; it has 'ftrl' and 'adam'"));
 }
 
 TEST_F(ModelSpecOptimizerTest, RefusesWrongRatesAndClipping) {

@@ -144,8 +144,8 @@ optim::OptimizerSpec ParseOptimizer(const YamlReader& node) {
   } else {
     node.ForEach([&](const std::string& key, const YamlReader& child) {
       if (!name.empty()) {
-        return node.Fail(StrCat("must have one entry: the optimizer; it has '", name, "' and '",
-                                key, "'"));
+        return node.Fail(
+            StrCat("must have one entry: the optimizer; it has '", name, "' and '", key, "'"));
       }
       name = key;
       options.emplace(child);
