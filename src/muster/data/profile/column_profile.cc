@@ -115,6 +115,14 @@ bool IsUnreadTime(std::string_view text) {
   return (colons == 1 || colons == 2) && text.find_first_not_of("0123456789:.") == text.npos;
 }
 
+// 2.030, -17.500: a point that may stand between the thousands. No 0.250.
+bool IsGrouped(std::string_view number) {
+  if (number.starts_with('-')) number.remove_prefix(1);
+  const size_t point = number.find('.');
+  return point >= 1 && point <= 3 && number[0] != '0' && number.size() == point + 4 &&
+         number.find_first_not_of("0123456789", point + 1) == number.npos;
+}
+
 }  // namespace
 
 std::string NumberText(const ColumnProfile& column, double value, int digits) {
@@ -245,6 +253,10 @@ void ColumnProfiler::Add(std::string_view value) {
     ++(number->whole ? ints_ : floats_);
     codes_ += number->padded || number->huge ? 1 : 0;
     if (number->huge && huge_++ == 0) huge_number_ = text;
+    if (text.find('.') != text.npos) {
+      ++points_;
+      if (IsGrouped(text) && grouped_++ == 0) grouped_number_ = text;
+    }
     AddNumber(number->value);
   } else {
     AddOther(text);
@@ -299,6 +311,7 @@ ColumnProfile ColumnProfiler::Finish() const {
   if (profile.values == 0) profile.kind = Kind::kNothing;
   if (profile.kind == Kind::kText) FindUnread(&profile);
   if (profile.is_number()) profile.numbers = numbers_;
+  if (profile.is_number() && grouped_ == points_) profile.grouped_number = grouped_number_;
   if (profile.is_number() && !negative_) profile.logarithms = logarithms_;
   if (profile.is_seconds()) profile.numbers = seconds_;
   profile.ascending = profile.is_number() && ascending_;

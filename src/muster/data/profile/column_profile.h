@@ -58,6 +58,7 @@ struct ColumnProfile {
   Unread unread = Unread::kNothing;  // kText: the form of nearly all values
   std::string unread_value;          // the first value of that form, as an example
   uint64_t numbers_in_text = 0;      // kNumbersAndWords: how many values are numbers
+  std::string grouped_number;        // a number, if all points may be those of thousands: 2.030
   std::vector<Counted> odd_words;    // kNumbersAndWords: the others, most frequent first
 
   // Sets `words`, in any order, and what is counted by them.
@@ -101,6 +102,8 @@ class ColumnProfiler {
   uint64_t codes_ = 0;       // ints with leading zeros or over 2^53, as codes and IDs have
   uint64_t huge_ = 0;        // those over 2^53
   std::string huge_number_;  // the first of them
+  uint64_t points_ = 0, grouped_ = 0;  // numbers with a point, and those of the form 2.030
+  std::string grouped_number_;
   uint64_t comma_numbers_ = 0, with_unit_ = 0, month_or_days_ = 0, unread_times_ = 0;
   // the first of each
   std::string comma_number_, number_with_unit_, month_or_day_, unread_time_;

@@ -64,6 +64,14 @@ TEST_F(ProfileTest, WholeNumbersThatADoubleDoesNotKeepAreText) {
   EXPECT_EQ(Column({"1e20", "1.5"}).kind, Kind::kFloat);
 }
 
+TEST_F(ProfileTest, NumbersWhosePointMaySeparateThousandsAreMarked) {
+  EXPECT_EQ(Column({"2.030", "17", "-117.500", "1.000"}).grouped_number, "2.030");
+  for (const std::string value : {"2.03", "0.250", "1234.567", "2.0305", "2.030e3", ".250"}) {
+    EXPECT_EQ(Column({"2.030", value}).grouped_number, "") << value;
+  }
+  EXPECT_EQ(Column({"2", "17"}).grouped_number, "");
+}
+
 TEST_F(ProfileTest, NumbersAndDatesInUnreadFormsAreText) {
   using Unread = ColumnProfile::Unread;
   const auto find = [this](std::vector<std::string> values) {

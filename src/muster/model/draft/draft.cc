@@ -343,6 +343,14 @@ std::string DescribeColumn(const ColumnProfile& column) {
   return text;
 }
 
+// Whether the data is written as in countries where the comma comes before the fraction.
+bool MayHaveDecimalCommas(const data::Profile& profile) {
+  return profile.format.delimiter == ';' ||
+         std::ranges::any_of(profile.columns, [](const ColumnProfile& column) {
+           return column.unread == ColumnProfile::Unread::kCommaNumbers;
+         });
+}
+
 absl::StatusOr<Draft> DraftModel(const data::Profile& profile, const DraftRequest& request) {
   Draft draft;
   MUSTER_ASSIGN_OR_RETURN(draft.label, MakeDraftLabel(profile, request.label));
@@ -350,6 +358,11 @@ absl::StatusOr<Draft> DraftModel(const data::Profile& profile, const DraftReques
     if (&column != draft.label.profile) draft.columns.push_back(MakeDraftColumn(column));
     if (const std::string unread = DescribeUnread(column); !unread.empty()) {
       draft.warnings.push_back(StrCat("column '", column.name, "': ", unread, " (docs/init.md)"));
+    }
+    if (!column.grouped_number.empty() && MayHaveDecimalCommas(profile)) {
+      draft.warnings.push_back(
+          StrCat("column '", column.name, "': if the point in ", column.grouped_number,
+                 " stands between thousands, write the numbers without it (docs/init.md)"));
     }
   }
   for (const std::string& name : profile.left_out) {

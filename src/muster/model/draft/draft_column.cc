@@ -150,16 +150,17 @@ std::vector<int64_t> SortedInts(const ColumnProfile& column) {
 }
 
 absl::StatusOr<DraftLabel> MakeTextLabel(const ColumnProfile& column) {
+  const std::string unread = DescribeUnread(column);
+  const std::string advice = unread.empty() ? "give the column to predict" : unread;
   if (column.more_distinct || column.distinct > kMaxWordClasses) {
-    return absl::InvalidArgumentError(
-        StrCat("label '", column.name, "' is text with ", column.more_distinct ? "over " : "",
-               GroupDigits(column.distinct), " different values, which are too many classes; ",
-               "give the column to predict"));
+    return absl::InvalidArgumentError(StrCat(
+        "label '", column.name, "' is text with ", column.more_distinct ? "over " : "",
+        GroupDigits(column.distinct), " different values, which are too many classes; ", advice));
   }
   if (column.never_twice && column.values >= kMinRowsOfIds) {
     return absl::InvalidArgumentError(
         StrCat("label '", column.name, "' is text, and all its ", GroupDigits(column.values),
-               " values are different: there is nothing to learn; give the column to predict"));
+               " values are different: there is nothing to learn; ", advice));
   }
   DraftLabel label = {.profile = &column, .classes = column.distinct};
   label.task = column.distinct == 2 ? Task::kBinary : Task::kMultiClass;
@@ -358,8 +359,13 @@ absl::StatusOr<DraftLabel> MakeDraftLabel(const data::Profile& profile, const st
     return absl::InvalidArgumentError(StrCat(label, " has no value in any row"));
   }
   if (column->distinct == 1 && !column->more_distinct) {
-    return absl::InvalidArgumentError(
-        StrCat(label, " is '", column->words[0].first, "' in all rows: there is nothing to learn"));
+    const std::string others =
+        column->marks.empty()
+            ? ""
+            : StrCat(" but those with '", column->marks[0].first, "', which counts as missing");
+    return absl::InvalidArgumentError(StrCat(label, " is '", column->words[0].first,
+                                             "' in all rows", others,
+                                             ": there is nothing to learn"));
   }
   if (column->is_number()) return MakeNumberLabel(*column);
   return MakeTextLabel(*column);

@@ -1,11 +1,10 @@
-#include "muster/model/draft/draft.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "muster/io/memory_file_system.h"
-#include "muster/model/draft/yaml_text.h"
-#include "muster/model/spec/model_spec.h"
+#include <string>
+#include <vector>
+
+#include "muster/model/draft/draft_test_support.h"
 
 namespace muster::model {
 namespace {
@@ -14,104 +13,7 @@ using features::ColumnKind;
 using features::ColumnSpec;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
-using Task = DraftLabel::Task;
 using Use = DraftColumn::Use;
-
-class DraftTest : public ::testing::Test {
- protected:
-  // Drafts a model file from a data file with this text. The YAML must be a valid model file, which
-  // becomes `spec_`.
-  absl::StatusOr<Draft> Try(const std::string& text, const std::string& label,
-                            const std::string& path = "data.csv") {
-    EXPECT_TRUE(io::WriteFileAtomically(*files_, path, text).ok());
-    auto profile = data::ProfileData(*files_, {.patterns = {path}, .wanted = label});
-    if (!profile.ok()) return profile.status();
-    profile_ = *std::move(profile);
-    request_.label = label;
-    request_.data_name = path;
-    auto draft = DraftModel(profile_, request_);
-    if (!draft.ok()) return draft.status();
-    auto spec = ParseModelSpec(*files_, draft->yaml, "model.yaml");
-    EXPECT_TRUE(spec.ok()) << spec.status() << "\n" << draft->yaml;
-    if (spec.ok()) spec_ = *std::move(spec);
-    return draft;
-  }
-  Draft Make(const std::string& text, const std::string& label,
-             const std::string& path = "data.csv") {
-    auto draft = Try(text, label, path);
-    EXPECT_TRUE(draft.ok()) << draft.status();
-    return draft.ok() ? *std::move(draft) : Draft();
-  }
-  // Drafts for rows of "x,y" with these values of y.
-  Draft WithLabels(const std::vector<std::string>& labels) {
-    std::string text = "x,y\n";
-    for (size_t i = 0; i < 30; ++i) text += StrCat(i % 7, ",", labels[i % labels.size()], "\n");
-    return Make(text, "y");
-  }
-  // Returns how a column with these values is used; they are repeated to 60 rows if `repeat`.
-  DraftColumn Column(const std::vector<std::string>& values, bool repeat = true,
-                     const std::string& name = "x") {
-    std::string text = StrCat("other,", name, ",y\n");
-    const size_t rows = repeat ? 60 : values.size();
-    for (size_t i = 0; i < rows; ++i) {
-      text += StrCat(i % 5, ",", values[i % values.size()], ",", i % 2, "\n");
-    }
-    const Draft draft = Make(text, "y");
-    return draft.columns.size() == 2 ? draft.columns[1] : DraftColumn();
-  }
-  static std::vector<std::string> Numbered(const std::string& prefix, size_t count, size_t step) {
-    std::vector<std::string> values;
-    for (size_t i = 0; i < count; ++i) values.push_back(StrCat(prefix, 1000 + i * step % 991));
-    return values;
-  }
-
-  std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
-  DraftRequest request_;
-  data::Profile profile_;
-  ModelSpec spec_;
-};
-
-TEST_F(DraftTest, TaskOfTheLabel) {
-  EXPECT_EQ(WithLabels({"0", "1"}).label.task, Task::kBinary);
-  EXPECT_TRUE(spec_.features.label.words.empty());
-  EXPECT_EQ(WithLabels({"0.0", "1.0"}).label.task, Task::kBinary);
-  EXPECT_TRUE(spec_.features.label.words.empty());
-  EXPECT_EQ(WithLabels({"-1", "1"}).label.task, Task::kBinary);
-  EXPECT_THAT(spec_.features.label.words, ElementsAre("-1", "1"));
-  EXPECT_EQ(WithLabels({">50K", "<=50K"}).label.task, Task::kBinary);
-  EXPECT_THAT(spec_.features.label.words, ElementsAre("<=50K", ">50K"));
-  EXPECT_EQ(WithLabels({"b", "c", "a"}).label.task, Task::kMultiClass);
-  EXPECT_THAT(spec_.features.label.words, ElementsAre("a", "b", "c"));
-  EXPECT_EQ(spec_.head.kind, "multi_class");
-  EXPECT_EQ(WithLabels({"0", "1", "2"}).label.classes, 3u);
-  EXPECT_TRUE(spec_.features.label.words.empty());
-  EXPECT_EQ(WithLabels({"1", "2", "10"}).label.task, Task::kMultiClass);
-  EXPECT_THAT(spec_.features.label.words, ElementsAre("1", "2", "10"));
-  EXPECT_EQ(WithLabels({"1.5", "2.5"}).label.task, Task::kRegression);
-  EXPECT_EQ(WithLabels(Numbered("", 25, 1)).label.task, Task::kRegression);
-  EXPECT_EQ(spec_.head.kind, "regression");
-}
-
-TEST_F(DraftTest, WhatIsDecidedAboutNumbersOfALabelIsTold) {
-  EXPECT_EQ(WithLabels({"0", "1"}).label.note, "");
-  EXPECT_EQ(WithLabels(Numbered("", 25, 1)).label.note, "");
-  const Draft draft = WithLabels({"0.5", "1.5"});
-  EXPECT_EQ(draft.label.task, Task::kRegression);
-  EXPECT_EQ(draft.label.note,
-            "its 2 different numbers are learned as amounts; to learn them as classes, make the "
-            "input a string (\"y\": string), and write label: {input: \"y\", words: [\"0.5\", "
-            "\"1.5\"]} and head: binary");
-  EXPECT_THAT(draft.yaml, HasSubstr(StrCat("# ", draft.label.note)));
-  EXPECT_EQ(WithLabels({"1", "2"}).label.note,
-            "its 2 different numbers are learned as classes; to learn them as amounts, make the "
-            "input a float (\"y\": float), and write label: \"y\" and head: regression");
-  std::string text;
-  for (int i = 0; i < 30; ++i) text += StrCat("{\"x\": ", i % 7, ", \"y\": ", 1 + i % 2, ".0}\n");
-  EXPECT_EQ(Make(text, "y", "data.jsonl").label.task, Task::kBinary);
-  EXPECT_THAT(spec_.features.label.words, ElementsAre("1", "2"));
-  EXPECT_TRUE(spec_.features.schema.fields[1].truncate) << "floats are stored";
-}
 
 TEST_F(DraftTest, NumbersThatAreNearlyTheSameAreLeftOut) {
   for (const std::vector<std::string>& values :
@@ -125,67 +27,6 @@ TEST_F(DraftTest, NumbersThatAreNearlyTheSameAreLeftOut) {
   }
   EXPECT_EQ(Column({"2013", "2014"}).use, Use::kNumber);
   EXPECT_EQ(Column({"0", "1e-20"}).use, Use::kNumber);
-}
-
-TEST_F(DraftTest, TextThatIsNotUtf8IsTold) {
-  EXPECT_THAT(std::string(Try("caf\xe9,y\n1,0\n2,1\n", "y").status().message()),
-              HasSubstr("give --encoding-errors latin1"));
-  const Draft draft = Make("x,y\na,0\n\xe9,1\na,1\n\xe9,1\n", "y");
-  EXPECT_THAT(draft.warnings, ElementsAre(HasSubstr("text that is not UTF-8, such as \\xe9, ")));
-}
-
-TEST_F(DraftTest, AColumnThatIsThereTwiceIsTold) {
-  const std::string rows = "1,2,3,0\n2,2,4,1\n";
-  EXPECT_THAT(Make("x,x,z,y\n" + rows, "y").warnings,
-              ElementsAre(HasSubstr("column 'x' is left out: it occurs twice in the header")));
-  EXPECT_THAT(std::string(Try("x,y,z,y\n" + rows, "y").status().message()),
-              HasSubstr("label 'y' occurs twice in the header"));
-  EXPECT_THAT(std::string(Try("x,x,x,y\n" + rows, "y").status().message()),
-              testing::AllOf(testing::StartsWith("no column besides the label 'y'"),
-                             HasSubstr("column 'x' is left out")));
-}
-
-TEST_F(DraftTest, WhyNoColumnCanBeLearnedFromIsTold) {
-  EXPECT_EQ(Try("x,z,y\n1,a,0\n1,a,1\n", "y").status().message(),
-            "no column besides the label 'y' can be learned from; column 'x' is left out: all "
-            "values are the same; column 'z' is left out: all values are the same");
-  EXPECT_THAT(
-      std::string(
-          Try("a,b,c,d,e,f,g,y\n1,1,1,1,1,1,1,0\n1,1,1,1,1,1,1,1\n", "y").status().message()),
-      testing::AllOf(HasSubstr("column 'e'"), Not(HasSubstr("column 'f'")),
-                     testing::EndsWith("; and 2 more columns")));
-}
-
-TEST_F(DraftTest, ANameThatNeedsAFlagIsTold) {
-  EXPECT_THAT(
-      std::string(Try("Alter,Gek\xfcndigt\n1,0\n2,1\n", "Gek\xc3\xbcndigt").status().message()),
-      testing::AllOf(HasSubstr("give --encoding-errors latin1"), Not(HasSubstr("\xfc"))));
-}
-
-TEST_F(DraftTest, LabelsThatCannotBeLearnedAreRefused) {
-  const absl::Status misspelt = Try("id,Survived\n1,0\n2,1\n", "Survivd").status();
-  EXPECT_EQ(misspelt.code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(misspelt.message(),
-            "label 'Survivd' is no column of the data (did you mean 'Survived'?)");
-  EXPECT_EQ(Try("1,2\n3,4\n", "y").status().message(),
-            "label 'y' is no column of the data, which has no header: its columns are named c1 to "
-            "c2; give the label as one of these, such as --label c2, or name all columns with "
-            "--columns A,B,...");
-  EXPECT_THAT(std::string(Try("x,y\n1,a\n2,a\n", "y").status().message()),
-              HasSubstr("'a' in all rows"));
-  EXPECT_THAT(std::string(Try("x,y\n1,\n2,\n", "y").status().message()),
-              HasSubstr("no value in any row"));
-  std::string many = "x,y\n";
-  for (int i = 0; i < 1001; ++i) many += StrCat(i % 3, ",w", i, "\n");
-  EXPECT_THAT(std::string(Try(many, "y").status().message()), HasSubstr("too many classes"));
-  EXPECT_THAT(std::string(Try("x,y\n1,0\n1,1\n", "y").status().message()),
-              HasSubstr("no column besides the label"));
-}
-
-TEST_F(DraftTest, CellsBetweenSpacesAreSuspected) {
-  EXPECT_THAT(std::string(Try("age pay y\n1 2 0\n2 3 1\n", "y").status().message()),
-              HasSubstr("whose only column is 'age pay y'; if single spaces are between the cells, "
-                        "give --delimiter ' '"));
 }
 
 TEST_F(DraftTest, NumbersAreScaled) {
@@ -394,68 +235,6 @@ TEST_F(DraftTest, AModelThatDoesNotFitTheDataIsRefused) {
   EXPECT_THAT(refused("dnn", ClickRows(), {"item"}), HasSubstr("--item is for --model two_tower"));
 }
 
-TEST_F(DraftTest, WordsAmongNumbersAreTold) {
-  std::string text = "age,x,y\n";
-  for (int i = 0; i < 60; ++i) {
-    const std::string age = i % 6 == 0    ? "k.A."
-                            : i % 20 == 1 ? "-"
-                            : i == 2      ? "alt"
-                                          : StrCat(20 + i);
-    text += StrCat(age, ",", i % 7, ",", i % 2, "\n");
-  }
-  const Draft draft = Make(text, "y");
-  EXPECT_THAT(draft.warnings,
-              ElementsAre("column 'age': 46 of 60 values are numbers, but all are read as words "
-                          "because of 'k.A.' (10), '-' (3), 'alt' (1); if these stand for missing "
-                          "values, give --missing k.A.,-,alt (docs/init.md)"));
-}
-
-TEST_F(DraftTest, DatesWithPointsThatAreTooShortAreTold) {
-  std::string text = "day,x,y\n";
-  for (int i = 0; i < 60; ++i) text += StrCat(1 + i % 9, ".3.2026,", i % 7, ",", i % 2, "\n");
-  EXPECT_THAT(
-      Make(text, "y").warnings,
-      ElementsAre(HasSubstr("dates such as 1.3.2026, with a day, month or year of too few")));
-}
-
-TEST_F(DraftTest, YesIsTheSecondClass) {
-  const auto second = [this](const std::string& yes, const std::string& no) {
-    std::string text = "x,y\n";
-    for (int i = 0; i < 30; ++i) text += StrCat(i % 7, ",", i % 3 == 0 ? yes : no, "\n");
-    return Make(text, "y").label.words.at(1);
-  };
-  EXPECT_EQ(second("ja", "nein"), "ja");
-  EXPECT_EQ(second("Ja", "Nee"), "Ja");
-  EXPECT_EQ(second("yes", "no"), "yes");
-}
-
-TEST_F(DraftTest, ATextThatOnlyNamesTheRowsIsNoLabel) {
-  std::string text = "x,y\n";
-  for (int i = 0; i < 30; ++i) text += StrCat(i % 7, ",name", i, "\n");
-  EXPECT_THAT(std::string(Try(text, "y").status().message()),
-              HasSubstr("label 'y' is text, and all its 30 values are different"));
-}
-
-TEST_F(DraftTest, NumbersAndDatesInUnreadFormsAreTold) {
-  std::string text = "price;day;x;y\n";
-  for (int i = 0; i < 60; ++i) {
-    text += StrCat(i % 9, ",", i % 5, ";", 1 + i % 12, "/20/2026;", i % 7, ";", i % 2, "\n");
-  }
-  const Draft draft = Make(text, "y");
-  ASSERT_EQ(draft.warnings.size(), 2u);
-  EXPECT_EQ(draft.warnings[0],
-            "column 'price': numbers with a comma, such as 0,0, are read as words; write them with "
-            "a point and no other sign, as 1234.5 (docs/init.md)");
-  EXPECT_THAT(draft.warnings[1],
-              HasSubstr("column 'day': dates such as 1/20/2026, of which month"));
-  EXPECT_THAT(draft.yaml, HasSubstr("  # price: numbers with a comma, such as 0,0, are read"));
-  EXPECT_EQ(draft.columns[0].use, Use::kVocabulary);
-  text = "price;x;y\n";
-  for (int i = 0; i < 60; ++i) text += StrCat(i, ",", i % 5, ";", i % 7, ";", i % 2, "\n");
-  EXPECT_THAT(Make(text, "y").yaml, HasSubstr("# price is left out: all its values are different, "
-                                              "and numbers with a comma, such as 0,0"));
-}
-
 TEST_F(DraftTest, NamesAndWordsThatYamlWouldMisreadAreQuoted) {
   Make("\"a: b\",\"no\",\"x \"\"q\"\" #\",y\n1,yes,null,1\n2,no,\"a, b\",0\n1,no,~,1\n", "y");
   EXPECT_NE(spec_.features.schema.Find("a: b"), -1);
@@ -469,19 +248,6 @@ TEST_F(DraftTest, AFeatureColumnGetsAUniqueName) {
   for (int i = 0; i < 1200; ++i) text += StrCat("w", i % 3, ",", i % 5, ",", i % 2, "\n");
   Make(text, "y");
   EXPECT_NE(spec_.features.Find("word_indicator_"), nullptr);
-}
-
-TEST(YamlTextTest, LongListsAreBrokenIntoLines) {
-  const std::vector<std::string> words(30, "abcdefgh");
-  const std::string list = YamlList(words, 11, 12);
-  EXPECT_THAT(list, HasSubstr("abcdefgh,\n            abcdefgh"));
-  EXPECT_EQ(YamlList({}, 0, 0), "[]");
-  EXPECT_EQ(YamlList({"a", "1"}, 0, 0), "[a, \"1\"]");
-}
-
-TEST(YamlTextTest, CommentsAreOneLine) {
-  EXPECT_EQ(CommentText("a\nb\xff"), "a b\xef\xbf\xbd");
-  EXPECT_THAT(CommentText(std::string(100, 'x')), Not(HasSubstr(std::string(31, 'x'))));
 }
 
 }  // namespace
