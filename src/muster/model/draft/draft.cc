@@ -114,9 +114,9 @@ class DraftWriter {
     const ColumnProfile& profile = *column.profile;
     const std::string missing = Missing(profile);
     if (column.use == Use::kNumber) {
-      // Later data may also have fractions and missing values.
+      // Later data may also have fractions.
       if (profile.is_list()) return StrCat("{type: float, list: true", missing, "}");
-      return StrCat("{type: float, default: ", YamlNumber(profile.numbers.mean), missing, "}");
+      return missing.empty() ? "float" : StrCat("{type: float", missing, "}");
     }
     if (column.use == Use::kDate) {
       return absl::StrFormat("{type: int, date: true, default: %d%s}",
@@ -235,7 +235,11 @@ class DraftWriter {
             ? absl::StrFormat(", mean: %d, stddev: %d", std::llround(profile.numbers.mean),
                               std::max(std::llround(profile.numbers.stddev()), 1LL))
             : Scaling(profile.numbers);
-    std::string text = StrCat("  ", name, ": {numeric: ", name, shape, scaling);
+    // Later data may have missing values, too, also as NaN where an export is served.
+    const bool has_mean = column.use == Use::kNumber && !profile.is_list();
+    const std::string impute =
+        has_mean ? StrCat(", impute: ", YamlNumber(profile.numbers.mean)) : "";
+    std::string text = StrCat("  ", name, ": {numeric: ", name, shape, impute, scaling);
     text += column.missing_flag
                 ? ", missing_flag: true}  # and whether there is a value: most rows have none\n"
                 : "}\n";

@@ -38,6 +38,7 @@ TEST_F(DraftTest, NumbersAreScaled) {
   const ColumnSpec* column = spec_.features.Find("x");
   ASSERT_NE(column, nullptr);
   EXPECT_EQ(column->kind, ColumnKind::kNumeric);
+  EXPECT_TRUE(input.mark_missing) << "an exported model takes NaN for a missing value";
   EXPECT_FLOAT_EQ(static_cast<float>(column->mean), 2.5f);
   EXPECT_NEAR(column->stddev, 1.224745, 1e-5);
 }
