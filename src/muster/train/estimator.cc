@@ -212,6 +212,11 @@ absl::StatusOr<std::unique_ptr<ModelLease>> Estimator::AcquireLease(
 absl::Status Estimator::Restore(Session& session) const {
   MUSTER_RETURN_IF_ERROR(RestoreSession(session));
   if (!session.checkpoint.prefix.empty()) return absl::OkStatus();
+  const auto state = checkpoint::ReadState(files_, config_.model_dir);
+  if (state.ok() && !state->latest.empty()) {
+    session.progress.Warn(StrCat(io::JoinPath(config_.model_dir, "checkpoint"), " names ",
+                                 state->latest, ", which is not there: the training begins anew"));
+  }
   if (!origin_.empty()) return ContinueFrom(origin_, session);
   if (const auto& exported = session.model.spec.exported) {
     // An exported Keras model comes with its initial values.

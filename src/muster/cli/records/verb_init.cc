@@ -159,9 +159,9 @@ void PrintFound(const InitFlags& flags, const data::Profile& profile, const mode
                        " training leaves ", is_one ? "it" : "them", " out")
                     .c_str());
   }
-  std::printf("Wrote %s: a %s model of %s columns\n\nNext:\n  %s\n", flags.out.c_str(),
+  std::printf("Wrote %s: a %s model of %s column%s\n\nNext:\n  %s\n", flags.out.c_str(),
               std::string(draft.type->title).c_str(), GroupDigits(draft.used()).c_str(),
-              NextCommand(flags, profile, draft).c_str());
+              draft.used() == 1 ? "" : "s", NextCommand(flags, profile, draft).c_str());
   std::printf(
       "To measure it on rows that it does not train on, add --eval 10%%: a tenth is held back.\n");
 }

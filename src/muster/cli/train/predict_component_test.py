@@ -257,3 +257,11 @@ def test_a_training_without_a_row_that_can_be_read_fails(muster, place) -> None:
     command = ("train", "spec.yaml", "--train", "words.csv", "--model-dir", "w", "--max-bad-records")
     assert "none of the data's 20 rows can be read" in muster.fail(*command, 100)
     assert "--max-bad-records" in muster.refuse(*command, -5)
+
+
+def test_a_training_whose_checkpoints_were_removed_says_that_it_begins_anew(muster, place) -> None:
+    for path in pathlib.Path("m").glob("model.ckpt-*"):
+        path.unlink()
+    done = muster.call("train", "spec.yaml", "--train", "good.csv", "--model-dir", "m", "--steps", 3)
+    assert done.returncode == 0
+    assert "warning: m/checkpoint names model.ckpt-3, which is not there: the training begins anew" in done.stderr
