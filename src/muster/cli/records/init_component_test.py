@@ -288,7 +288,7 @@ def test_what_is_read_as_words_against_what_it_looks_like_is_told(muster, tmp_pa
     told = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
     assert told[0].startswith("warning: column 'price': numbers with a comma, such as 0,0, are read as words")
     assert told[1].startswith("warning: column 'day': dates such as 1/25/2026, of which month and day")
-    assert "\nNext:\n" in done.stdout and "add --eval FILE" in done.stdout
+    assert "\nNext:\n" in done.stdout and "add --eval 10%:" in done.stdout
     found = init(muster, tmp_path, "a.csv", "--label", "y")
     assert [f"warning: {each}" for each in found["warnings"]] == told
 

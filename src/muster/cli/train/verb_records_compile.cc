@@ -109,7 +109,7 @@ absl::Status RunCompile(const CompileFlags& flags) {
 void AddRecordsCompile(CLI::App& records) {
   const auto flags = std::make_shared<CompileFlags>();
   CLI::App* verb = records.add_subcommand(
-      "compile", "Write the floats and ids of a model's columns, for trainings with --cache");
+      "compile", "Write the features of a model file, for trainings with --cache");
   verb->footer(
       "The first epoch of a training with --cache writes the same file: this verb makes it before. "
       "A training by several workers has a file for each share of the data and makes them "

@@ -14,6 +14,7 @@ namespace muster::train {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 
 // The test model without dropout and BatchNorm, whose statistics differ between replicas.
@@ -311,8 +312,10 @@ TEST_F(ReplicatedTrainingTest, WhichReplicaTookOverWhoseStateIsTold) {
     } while (!result.ok() && result.status().message() == "killed by the test");
     EXPECT_TRUE(result.ok()) << result.status();
     const std::string told = testing::internal::GetCapturedStderr();
-    EXPECT_THAT(told, HasSubstr(killed == 0 ? "chief-0 took over the state of worker-0 at step 3"
-                                            : "worker-0 took over the state of chief-0 at step 3"));
+    const std::string event = killed == 0 ? "chief-0 took over the state of worker-0 at step "
+                                          : "worker-0 took over the state of chief-0 at step ";
+    // The one that survives may not have ended the step after which the other one was killed.
+    EXPECT_THAT(told, AnyOf(HasSubstr(event + "3"), HasSubstr(event + "2")));
   }
 }
 
