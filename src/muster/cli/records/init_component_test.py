@@ -302,7 +302,7 @@ def test_decimal_commas_are_numbers_once_they_are_points(muster, tmp_path):
     command = next(line for line in page.split("`") if line.startswith("sed -E"))
     subprocess.run(command, shell=True, check=True, cwd=tmp_path)
     init(muster, tmp_path, "new.csv", "--label", "bought", "--force")
-    assert "price: {type: float" in (tmp_path / "model.yaml").read_text()
+    assert "price: float" in (tmp_path / "model.yaml").read_text()
 
 
 def test_a_wrong_label_is_named_and_nothing_is_written(muster, tmp_path):
