@@ -1,4 +1,4 @@
-"""The Secret of a native job: there is one, whoever makes it and whatever becomes of it."""
+"""A native job has one Secret, also when two operators try to make it, and when it is deleted."""
 
 from __future__ import annotations
 
