@@ -17,6 +17,16 @@ struct NumberSums {
     mean += delta / ++count;
     squares += delta * (value - mean);
   }
+  // Adds the numbers that `other` has seen, by Chan, Golub and LeVeque (1979).
+  void Merge(const NumberSums& other) {
+    if (other.count == 0) return;
+    min = count == 0 ? other.min : std::min(min, other.min);
+    max = count == 0 ? other.max : std::max(max, other.max);
+    const double delta = other.mean - mean, all = count + other.count;
+    squares += other.squares + delta * delta * count * other.count / all;
+    mean += delta * other.count / all;
+    count = all;
+  }
   double stddev() const { return count > 0 ? std::sqrt(squares / count) : 0; }  // the population's
 };
 

@@ -176,7 +176,8 @@ absl::Status CsvDecoder::AppendValue(const Field& field, std::string_view cell, 
     column->floats.push_back(value);
   } else {
     int64_t value = 0;
-    const std::optional<int64_t> seconds = field.date ? ParseDateCell(text) : std::nullopt;
+    const std::optional<int64_t> seconds =
+        field.date ? ParseDateCell(text, field.date_order) : std::nullopt;
     parsed = seconds ? ParsedNumber::kOk : ParseInt(text, field.truncate, &value);
     if (seconds) value = *seconds;
     column->ints.push_back(value);

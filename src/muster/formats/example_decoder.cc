@@ -310,7 +310,7 @@ class ExampleDecoder : public RowDecoder {
 
   absl::Status AppendDates(const Field& field, Column* column) {
     for (const std::string_view text : values_.bytes) {
-      const std::optional<int64_t> seconds = ParseDateCell(text);
+      const std::optional<int64_t> seconds = ParseDateCell(text, field.date_order);
       if (!seconds) {
         return ColumnError(field, StrCat("the record has ", ShowFirst(values_),
                                          ", which is not a date or an int"));

@@ -135,7 +135,8 @@ class JsonDecoder : public RowDecoder {
       column->floats.push_back(number);
     } else {
       int64_t number = 0;
-      const std::optional<int64_t> seconds = field.date ? ParseDateCell(text) : std::nullopt;
+      const std::optional<int64_t> seconds =
+          field.date ? ParseDateCell(text, field.date_order) : std::nullopt;
       if (!seconds) parsed = ParseInt(text, field.truncate, &number);
       column->ints.push_back(seconds.value_or(number));
     }

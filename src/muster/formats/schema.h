@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/formats/dates.h"
 
 namespace muster::formats {
 
@@ -30,6 +31,7 @@ struct Field {
   // For kInt: a text that is a date or a time is read as seconds since 1970 or midnight (dates.h),
   // in CSV, JSON lines and tf.Examples; numbers are not changed.
   bool date = false;
+  DateOrder date_order = DateOrder::kUnknown;  // of a date such as 11/24/2026
   // The value for a row that has none (an empty CSV cell, an absent or empty feature, a `missing`
   // value). Without a default such a row is an error; ModelSpec gives strings the default "". Lists
   // have no default.

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 
 #include "muster/base/strings.h"
+#include "muster/formats/dates.h"
 
 namespace muster::formats {
 namespace {
@@ -94,6 +95,10 @@ std::string DescribeNotRead(const Field& field, std::string_view text, ParsedNum
     case ParsedNumber::kWrongType:
       break;
   }
+  const auto is_ordered = [text](DateOrder order) { return ParseDate(text, order).has_value(); };
+  const bool needs_order = field.date && field.date_order == DateOrder::kUnknown &&
+                           (is_ordered(DateOrder::kMonthFirst) || is_ordered(DateOrder::kDayFirst));
+  if (needs_order) return "needs date: month_first or date: day_first of its input to be a date";
   if (field.date) return "is not a date or an int";
   if (IsCommaNumber(text)) {
     return StrCat("is not ", type, " (write it with a point and no comma, as 1234.5)");

@@ -281,16 +281,33 @@ def test_rows_without_a_label_are_left_out(muster, tmp_path):
 
 
 def test_what_is_read_as_words_against_what_it_looks_like_is_told(muster, tmp_path):
-    rows = [f"{i % 10},{i % 4};{1 + i % 12}/25/2026;{i % 2}" for i in range(60)]
+    rows = [f"{i % 10},{i % 4};{1 + i % 12}/5/2026;{i % 2}" for i in range(60)]
     (tmp_path / "a.csv").write_text("price;day;y\n" + "\n".join(rows) + "\n")
     done = muster.call("init", tmp_path / "a.csv", "--label", "y", "--out", tmp_path / "m.yaml")
     assert done.returncode == 0
     told = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
     assert told[0].startswith("warning: column 'price': numbers with a comma, such as 0,0, are read as words")
-    assert told[1].startswith("warning: column 'day': dates such as 1/25/2026, of which month and day")
+    assert told[1].startswith("warning: column 'day': dates such as 1/5/2026, of which month and day")
     assert "\nNext:\n" in done.stdout and "add --eval 10%:" in done.stdout
     found = init(muster, tmp_path, "a.csv", "--label", "y")
     assert [f"warning: {each}" for each in found["warnings"]] == told
+
+
+def test_american_dates_are_read_and_kept_in_a_model(muster, tmp_path):
+    rows = [f"{1 + i % 12}/{1 + i % 28}/2026 {1 + i % 12}:05 PM,{i % 2}" for i in range(60)]
+    (tmp_path / "a.csv").write_text("day,y\n" + "\n".join(rows) + "\n")
+    found = init(muster, tmp_path, "a.csv", "--label", "y")
+    assert found["columns"][0]["use"] == "date" and not found["warnings"]
+    follow(muster, tmp_path, found["next"])
+    assert 'date: "month_first"' in (tmp_path / "model" / "model.yaml").read_text()
+    (tmp_path / "b.csv").write_text("day,y\n13/12/2026,1\n")
+    refused = muster.call("evaluate", tmp_path / "model", "--data", tmp_path / "b.csv")
+    assert refused.returncode == 1 and "'13/12/2026' is not a date or an int" in refused.stderr
+    ambiguous = [f"{1 + i % 12}/{1 + i % 9}/2026,{i % 2}" for i in range(60)]
+    (tmp_path / "c.csv").write_text("day,y\n" + "\n".join(ambiguous) + "\n")
+    found = init(muster, tmp_path, "c.csv", "--label", "y", "--force", "--dates", "day_first")
+    assert found["columns"][0]["use"] == "date"
+    assert "date: day_first" in (tmp_path / "model.yaml").read_text()
 
 
 def test_decimal_commas_are_numbers_once_they_are_points(muster, tmp_path):

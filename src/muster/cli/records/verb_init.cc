@@ -36,6 +36,7 @@ struct InitFlags {
   std::string model;
   std::vector<std::string> item;
   std::string out = "model.yaml";
+  std::string dates;
   formats::DataFormat format;
   KafkaFlags kafka;
   uint64_t max_bad_records = 0;
@@ -190,12 +191,14 @@ absl::Status RunInit(const InitFlags& flags) {
   MUSTER_RETURN_IF_ERROR(CheckOut(*files, flags));
   const InterruptScope interrupt;
   MUSTER_ASSIGN_OR_RETURN(const auto patterns, ChooseRecords(flags));
-  data::ProfileSpec spec = {.patterns = patterns,
-                            .format = flags.format,
-                            .schemes = DataSchemes(flags.kafka),
-                            .wanted = flags.label,
-                            .max_bad_records = flags.max_bad_records,
-                            .note = PrintNotesOnce()};
+  data::ProfileSpec spec = {
+      .patterns = patterns,
+      .format = flags.format,
+      .schemes = DataSchemes(flags.kafka),
+      .wanted = flags.label,
+      .dates = formats::FindDateOrder(flags.dates).value_or(formats::DateOrder::kUnknown),
+      .max_bad_records = flags.max_bad_records,
+      .note = PrintNotesOnce()};
   spec.progress = [](uint64_t) {
     return InterruptScope::requested() ? absl::CancelledError("stopped; nothing was written")
                                        : absl::OkStatus();
@@ -248,6 +251,9 @@ void AddInit(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("A,B,...");
+  verb->add_option("--dates", flags->dates,
+                   "Order of dates such as 1/2/2026 that could be read in both")
+      ->check(CLI::IsMember({"month_first", "day_first"}));
   verb->add_option("--out", flags->out, "Model file to write")
       ->capture_default_str()
       ->type_name("FILE");

@@ -18,6 +18,7 @@ namespace {
 
 using Kind = ColumnProfile::Kind;
 using Counted = ColumnProfile::Counted;
+using formats::DateOrder;
 
 // Marks that people and programs write in place of a missing value: first those that are marks in
 // any text, then those that could be words and count only if all other values are numbers or dates.
@@ -75,7 +76,8 @@ std::optional<Number> ParseNumber(std::string_view text) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// 11/24/2026, 24-11-26, 1/2/2026 10:30. The forms of formats/dates.h are none of them.
+// 11/24/2026, 24-11-26, 1/2/2026 10:30: dates that formats/dates.h reads in an order only, if at
+// all.
 bool IsMonthOrDay(std::string_view text) {
   text = text.substr(0, text.find(' '));
   size_t digits = 0;
@@ -98,7 +100,15 @@ bool IsMonthOrDay(std::string_view text) {
          (lengths[2] == 2 || lengths[2] == 4);
 }
 
-// 1:05 PM, 25:30, 125:30.5: numbers with colons that formats/dates.h does not read.
+// Whether the year of a date that IsMonthOrDay has four digits.
+bool HasFullYear(std::string_view date) {
+  date = date.substr(0, date.find(' '));
+  constexpr size_t kYear = 4;
+  return date.size() > kYear && IsDigit(date[date.size() - kYear]) &&
+         IsDigit(date[date.size() - kYear + 1]);
+}
+
+// 13:05 PM, 25:30, 125:30.5: numbers with colons that formats/dates.h does not read.
 bool IsUnreadTime(std::string_view text) {
   const size_t end = text.find_last_of("0123456789");
   if (end == std::string_view::npos || !IsDigit(text[0])) return false;
@@ -159,7 +169,9 @@ void ColumnProfile::SetWords(std::vector<Counted> counted) {
   never_twice = !words.empty() && words.front().second == 1;
 }
 
-ColumnProfiler::ColumnProfiler(std::string name, formats::ValueType stored) {
+ColumnProfiler::ColumnProfiler(std::string name, formats::ValueType stored,
+                               formats::DateOrder dates)
+    : preferred_order_(dates) {
   profile_.name = std::move(name);
   profile_.stored = stored;
 }
@@ -177,6 +189,7 @@ void ColumnProfiler::AddOther(std::string_view value) {
     seconds_.Add(static_cast<double>(*seconds));
     return;
   }
+  if (AddOrderedDate(value)) return;
   AddUnread(value);
   const auto found = others_.find(value);
   if (found != others_.end()) {
@@ -186,6 +199,33 @@ void ColumnProfiler::AddOther(std::string_view value) {
   } else {
     more_others_ = true;
   }
+}
+
+bool ColumnProfiler::AddOrderedDate(std::string_view value) {
+  // The order of dates with a short year cannot be found: 24/11/26 may begin with the year.
+  if (!IsMonthOrDay(value)) return false;
+  const bool is_preferred = preferred_order_ != DateOrder::kUnknown;
+  if (!is_preferred && !HasFullYear(value)) return false;
+  bool is_date = false;
+  for (const DateOrder order : {DateOrder::kMonthFirst, DateOrder::kDayFirst}) {
+    const auto seconds = formats::ParseDate(value, order);
+    if (!seconds || (is_preferred && order != preferred_order_)) continue;
+    OrderedDates& dates = order == DateOrder::kMonthFirst ? month_first_ : day_first_;
+    ++dates.count;
+    dates.seconds.Add(static_cast<double>(*seconds));
+    is_date = true;
+  }
+  if (!is_date) return false;
+  if (month_or_days_++ == 0) month_or_day_ = value;
+  ++ordered_dates_;
+  return true;
+}
+
+DateOrder ColumnProfiler::FindOrder() const {
+  const bool month_first = month_first_.count == ordered_dates_;
+  const bool day_first = day_first_.count == ordered_dates_;
+  if (ordered_dates_ == 0 || month_first == day_first) return DateOrder::kUnknown;
+  return month_first ? DateOrder::kMonthFirst : DateOrder::kDayFirst;
 }
 
 void ColumnProfiler::AddUnread(std::string_view value) {
@@ -280,7 +320,7 @@ bool ColumnProfiler::IsAllBut(uint64_t count, std::vector<Counted>* marks) const
   }
   uint64_t marked = 0;
   for (const auto& [text, times] : *marks) marked += IsMark(text) ? 0 : times;
-  const uint64_t all = ints_ + floats_ + dates_ + times_;
+  const uint64_t all = ints_ + floats_ + dates_ + times_ + ordered_dates_;
   return count == all && unknown <= kMaxUnknownMarks && marked * kOneMarkOf <= count;
 }
 
@@ -290,7 +330,8 @@ Kind ColumnProfiler::FindKind(std::vector<Counted>* marks) const {
     return floats_ == 0 ? Kind::kInt : Kind::kFloat;
   }
   marks->clear();
-  if (IsAllBut(dates_, marks)) return Kind::kDate;
+  const bool has_order = ordered_dates_ == 0 || FindOrder() != DateOrder::kUnknown;
+  if (has_order && IsAllBut(dates_ + ordered_dates_, marks)) return Kind::kDate;
   marks->clear();
   if (IsAllBut(times_, marks)) return Kind::kTime;
   marks->clear();
@@ -314,6 +355,11 @@ ColumnProfile ColumnProfiler::Finish() const {
   if (profile.is_number() && grouped_ == points_) profile.grouped_number = grouped_number_;
   if (profile.is_number() && !negative_) profile.logarithms = logarithms_;
   if (profile.is_seconds()) profile.numbers = seconds_;
+  if (profile.kind == Kind::kDate) profile.date_order = FindOrder();
+  if (profile.date_order != DateOrder::kUnknown) {
+    const bool month_first = profile.date_order == DateOrder::kMonthFirst;
+    profile.numbers.Merge((month_first ? month_first_ : day_first_).seconds);
+  }
   profile.ascending = profile.is_number() && ascending_;
   std::vector<Counted> words;
   for (const auto& word : counts_) {

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 
 #include "muster/data/number_sums.h"
+#include "muster/formats/dates.h"
 #include "muster/formats/schema.h"
 
 namespace muster::data {
@@ -25,8 +26,8 @@ struct ColumnProfile {
   enum class Kind { kNothing, kInt, kFloat, kDate, kTime, kText };
   // What the values of a text are that is read as no number and no date: numbers with a comma in
   // them, such as 1,5 and 1,234.50, or with a sign, such as 12% and $3.50, dates of which month and
-  // day could be exchanged, dates with points that are too short (1.2.26), times in other forms
-  // than 13:05 (1:05 PM, 25:30), or numbers beside a few other words.
+  // day could be exchanged, dates whose year is too short (1.2.26), times in other forms than
+  // dates.h reads (25:30), or numbers beside a few other words.
   enum class Unread {
     kNothing,
     kCommaNumbers,
@@ -50,6 +51,7 @@ struct ColumnProfile {
   char separator = '\0';       // between the values of a list in a cell of CSV; '\0': no such list
   NumberSums numbers = {};     // kInt and kFloat; kDate and kTime: seconds (formats/dates.h)
   NumberSums logarithms = {};  // sums of log(1 + x), if no number is negative
+  formats::DateOrder date_order = formats::DateOrder::kUnknown;  // kDate: of 11/24/2026
   uint64_t distinct = 0;
   bool more_distinct = false;        // there are more than `distinct`
   bool never_twice = false;          // no value occurred twice, among those that were counted
@@ -78,7 +80,9 @@ std::string NumberText(const ColumnProfile& column, double value, int digits);
 // One owner thread.
 class ColumnProfiler {
  public:
-  ColumnProfiler(std::string name, formats::ValueType stored);
+  // `dates` is the order of dates such as 11/12/2026, where it cannot be found: all are below 13.
+  ColumnProfiler(std::string name, formats::ValueType stored,
+                 formats::DateOrder dates = formats::DateOrder::kUnknown);
 
   // Add takes one value as text; EndRow must follow the values of each row.
   void Add(std::string_view value);
@@ -86,7 +90,17 @@ class ColumnProfiler {
   ColumnProfile Finish() const;
 
  private:
+  // Dates as one of the two orders reads them.
+  struct OrderedDates {
+    uint64_t count = 0;
+    NumberSums seconds = {};
+  };
+
   void AddOther(std::string_view value);
+  // Whether the value may be a date with an order.
+  bool AddOrderedDate(std::string_view value);
+  // The order that reads all values that are dates; kUnknown if both do, or none.
+  formats::DateOrder FindOrder() const;
   void AddUnread(std::string_view value);
   void FindUnread(ColumnProfile* profile) const;
   void AddNumber(double value);
@@ -99,6 +113,9 @@ class ColumnProfiler {
   size_t bytes_ = 0;
   uint64_t values_ = 0;
   uint64_t ints_ = 0, floats_ = 0, dates_ = 0, times_ = 0;
+  uint64_t ordered_dates_ = 0;  // those of either order
+  OrderedDates month_first_, day_first_;
+  const formats::DateOrder preferred_order_;
   uint64_t codes_ = 0;       // ints with leading zeros or over 2^53, as codes and IDs have
   uint64_t huge_ = 0;        // those over 2^53
   std::string huge_number_;  // the first of them

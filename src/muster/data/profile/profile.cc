@@ -99,7 +99,7 @@ absl::StatusOr<Profile> ProfileData(io::FileSystem& files, const ProfileSpec& sp
                           {.batch_size = kBatchRows, .max_bad_records = spec.max_bad_records}));
   std::vector<ColumnProfiler> profilers;
   for (const formats::Field& field : found.schema.fields) {
-    profilers.emplace_back(field.name, field.type);
+    profilers.emplace_back(field.name, field.type, spec.dates);
   }
   Profile profile = {.type = found.type,
                      .is_parquet = found.is_described,

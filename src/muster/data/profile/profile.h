@@ -20,6 +20,8 @@ struct ProfileSpec {
   SourceSchemes schemes = {};       // as SourceSpec::schemes
   // The label, a column that must exist, and whose cells are not taken for lists; "": any
   std::string wanted = {};
+  // As ColumnProfiler's `dates`.
+  formats::DateOrder dates = formats::DateOrder::kUnknown;
   uint64_t max_bad_records = 0;
   std::function<void(const std::string& note)> note = {};  // as SourceSpec::note
   // Called after each batch with the number of rows so far; an error ends the pass.

@@ -84,10 +84,12 @@ TEST_F(ProfileTest, NumbersAndDatesInUnreadFormsAreText) {
   EXPECT_THAT(find({"3", "1,5", "-2,25", "NA"}), Pair(Unread::kCommaNumbers, "1,5"));
   EXPECT_THAT(find({"1.234,5", "17,0"}), Pair(Unread::kCommaNumbers, "1.234,5"));
   EXPECT_THAT(find({"1,234", "1,234,567.50", "12.5"}), Pair(Unread::kCommaNumbers, "1,234"));
-  EXPECT_THAT(find({"11/24/2026", "?"}), Pair(Unread::kMonthOrDay, "11/24/2026"));
+  EXPECT_THAT(find({"11/12/2026", "?"}), Pair(Unread::kMonthOrDay, "11/12/2026"));
+  EXPECT_THAT(find({"11/24/2026", "24/11/2026"}), Pair(Unread::kMonthOrDay, "11/24/2026"));
   EXPECT_THAT(find({"1/2/26 10:30", "2026-11-24"}), Pair(Unread::kMonthOrDay, "1/2/26 10:30"));
-  EXPECT_THAT(find({"24-11-2026"}), Pair(Unread::kMonthOrDay, "24-11-2026"));
-  EXPECT_THAT(find({"1:05 PM", "11:05 AM"}), Pair(Unread::kTimes, "1:05 PM"));
+  EXPECT_THAT(find({"24/11/26"}), Pair(Unread::kMonthOrDay, "24/11/26"));
+  EXPECT_THAT(find({"24.11.26", "1.2.26"}), Pair(Unread::kShortDates, "24.11.26"));
+  EXPECT_THAT(find({"13:05 PM", "11:05 AM"}), Pair(Unread::kTimes, "13:05 PM"));
   EXPECT_THAT(find({"13:05", "125:30.5", "1:02:03"}), Pair(Unread::kTimes, "125:30.5"));
   EXPECT_THAT(find({"12%", "3", "1,5%"}), Pair(Unread::kNumbersWithUnit, "12%"));
   EXPECT_THAT(find({"$12.50", "?"}), Pair(Unread::kNumbersWithUnit, "$12.50"));
@@ -97,6 +99,33 @@ TEST_F(ProfileTest, NumbersAndDatesInUnreadFormsAreText) {
     EXPECT_THAT(find({value, value}), Pair(Unread::kNothing, "")) << value;
   }
   EXPECT_THAT(find({"1,5", "red", "blue"}), Pair(Unread::kNothing, "")) << "half of them";
+}
+
+TEST_F(ProfileTest, ADayOverTwelveTellsTheOrderOfAllDates) {
+  const ColumnProfile american = Column({"11/24/2026", "1/2/2026", "", "2026-11-25"});
+  EXPECT_EQ(american.kind, Kind::kDate);
+  EXPECT_EQ(american.date_order, formats::DateOrder::kMonthFirst);
+  EXPECT_EQ(american.missing, 1u);
+  EXPECT_EQ(american.numbers.count, 3);
+  EXPECT_EQ(american.numbers.min, 1767312000) << "2026-01-02";
+  EXPECT_EQ(american.numbers.max, 1795564800) << "2026-11-25";
+  const ColumnProfile british = Column({"24-11-2026", "2-1-2026", "?"});
+  EXPECT_EQ(british.date_order, formats::DateOrder::kDayFirst);
+  EXPECT_EQ(british.numbers.min, 1767312000);
+  EXPECT_EQ(Column({"2026-11-24"}).date_order, formats::DateOrder::kUnknown);
+}
+
+TEST_F(ProfileTest, AnOrderThatIsGivenReadsAllDates) {
+  ColumnProfiler profiler("day", formats::ValueType::kString, formats::DateOrder::kDayFirst);
+  for (const char* value : {"1/2/2026", "2.1.26", "3-4-26"}) {
+    profiler.Add(value);
+    profiler.EndRow(1);
+  }
+  EXPECT_EQ(profiler.Finish().kind, Kind::kDate);
+  EXPECT_EQ(profiler.Finish().date_order, formats::DateOrder::kDayFirst);
+  profiler.Add("12/24/2026");
+  profiler.EndRow(1);
+  EXPECT_EQ(profiler.Finish().kind, Kind::kText) << "it has the month first";
 }
 
 TEST_F(ProfileTest, MomentsOfNumbers) {

@@ -38,6 +38,19 @@ formats::Value ParseDefault(const YamlReader& node, ValueType type) {
   return node.AsString();
 }
 
+// date: true, or the order of dates such as 11/24/2026.
+void ParseDateSetting(const YamlReader& node, Field* field) {
+  if (!node.Has("date")) return;
+  const YamlReader date = node.At("date");
+  const std::string text = date.AsString();
+  const auto order = formats::FindDateOrder(text);
+  field->date_order = order.value_or(formats::DateOrder::kUnknown);
+  field->date = order || text == "true";
+  if (date.ok() && !field->date && text != "false") {
+    date.Fail("must be true or false or, for dates such as 11/24/2026, month_first or day_first");
+  }
+}
+
 Field ParseInputField(const std::string& name, const YamlReader& node) {
   Field field;
   field.name = name;
@@ -54,7 +67,7 @@ Field ParseInputField(const std::string& name, const YamlReader& node) {
     if (node.ok() && field.truncate && field.type != ValueType::kInt) {
       node.Fail("truncate is for type int");
     }
-    field.date = node.Bool("date", false);
+    ParseDateSetting(node, &field);
     if (node.ok() && field.date && field.type != ValueType::kInt) node.Fail("date is for type int");
     field.missing = node.Strings("missing");
     if (node.Has("default")) {

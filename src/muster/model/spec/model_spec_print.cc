@@ -38,7 +38,11 @@ void EmitInput(YAML::Emitter& out, const formats::Field& field, bool is_imputed)
   EmitFlag(out, "list", field.list);
   if (field.list) EmitText(out, "separator", std::string(1, field.separator));
   EmitFlag(out, "truncate", field.truncate);
-  EmitFlag(out, "date", field.date);
+  if (field.date_order == formats::DateOrder::kUnknown) {
+    EmitFlag(out, "date", field.date);
+  } else {
+    EmitText(out, "date", std::string(formats::DateOrderName(field.date_order)));
+  }
   if (field.has_default && !is_imputed) {
     out << YAML::Key << "default" << YAML::Value;
     switch (field.type) {

@@ -14,7 +14,7 @@ constexpr std::string_view kWhole = R"(
 inputs:
   age: {type: float, default: 0.5, missing: ["?", NA]}
   job: string
-  rank: {type: int, truncate: true, date: true, default: -1}
+  rank: {type: int, truncate: true, date: day_first, default: -1}
   tags: {type: string, list: true, separator: ";"}
   user: int
   clicked: int
@@ -117,6 +117,17 @@ TEST_F(ModelSpecTest, NumericColumnsGetNumbersFromTheData) {
   EXPECT_EQ(*kept, measured);
 }
 
+TEST_F(ModelSpecTest, ADateIsTrueFalseOrAnOrder) {
+  for (const bool date : {true, false}) {
+    const auto spec = Parse(WithText(kWhole, "day_first", date ? "true" : "false"));
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    EXPECT_EQ(spec->features.schema.fields[2].date, date);
+    EXPECT_EQ(spec->features.schema.fields[2].date_order, formats::DateOrder::kUnknown);
+  }
+  EXPECT_THAT(std::string(Parse(WithText(kWhole, "day_first", "european")).status().message()),
+              HasSubstr("inputs.rank.date: must be true or false or, for dates such as"));
+}
+
 TEST_F(ModelSpecTest, InvalidNumericColumnsAreRefused) {
   const auto error = [&](std::string_view old, std::string_view text) {
     return std::string(Parse(WithText(kNumeric, old, text)).status().message());
@@ -185,6 +196,7 @@ TEST_F(ModelSpecTest, ReadsEveryKey) {
   EXPECT_TRUE(fields[1].has_default);
   EXPECT_TRUE(fields[2].truncate);
   EXPECT_TRUE(fields[2].date);
+  EXPECT_EQ(fields[2].date_order, formats::DateOrder::kDayFirst);
   EXPECT_TRUE(fields[3].list);
   EXPECT_EQ(fields[3].separator, ';');
   EXPECT_FALSE(fields[3].has_default);
