@@ -9,6 +9,7 @@
 
 #include "muster/base/number_text.h"
 #include "muster/base/utf8.h"
+#include "muster/model/draft/draft_doubts.h"
 #include "muster/model/draft/draft_model.h"
 #include "muster/model/draft/yaml_text.h"
 
@@ -27,8 +28,8 @@ constexpr uint64_t kMinRowsOfNetwork = 1000;
 // embedding.
 constexpr uint64_t kMaxIndicator = 50;
 constexpr int kEmbedding = 8;
-// About the number of steps that a training takes.
-constexpr double kSteps = 2000;
+// About the number of steps that a training takes, and that for each of several classes.
+constexpr double kSteps = 2000, kStepsOfClass = 1000, kMostSteps = 16'000;
 // With more epochs a network learns the rows of a small table by heart. On made tables of 5,000
 // rows, a noisy and a clean one, 30 epochs with the draft's dropout gave a higher AUC on other rows
 // than 51 without it, for each kind of network.
@@ -37,13 +38,19 @@ constexpr int64_t kMaxEpochs = 100;
 // So many columns are named in an error.
 constexpr size_t kToldColumns = 5;
 
-int ChooseBatchSize(uint64_t rows) {
-  if (rows < 2000) return 32;
+// On made tables of 10 and 50 classes, 30 epochs in batches of 32 rows gave 0.86 and 0.67 of other
+// rows their class, and in batches of 128 rows 0.80 and 0.63, in the same time.
+int ChooseBatchSize(uint64_t rows, const DraftLabel& label) {
+  const uint64_t small = label.task == Task::kMultiClass ? 50'000 : 2000;
+  if (rows < small) return 32;
   return rows < 200'000 ? 128 : 512;
 }
 
-int64_t ChooseEpochs(uint64_t rows, int batch_size, const DraftType& type) {
-  const double epochs = kSteps * batch_size / static_cast<double>(std::max<uint64_t>(rows, 1));
+int64_t ChooseEpochs(uint64_t rows, int batch_size, const DraftType& type,
+                     const DraftLabel& label) {
+  const double steps =
+      std::clamp(kStepsOfClass * static_cast<double>(label.classes), kSteps, kMostSteps);
+  const double epochs = steps * batch_size / static_cast<double>(std::max<uint64_t>(rows, 1));
   const bool is_network = type.dnn || type.fm || type.towers;
   return std::clamp<int64_t>(std::llround(epochs), 2,
                              is_network ? kMaxEpochsOfNetwork : kMaxEpochs);
@@ -119,7 +126,8 @@ class DraftWriter {
       return missing.empty() ? "float" : StrCat("{type: float", missing, "}");
     }
     if (column.use == Use::kDate) {
-      return absl::StrFormat("{type: int, date: true, default: %d%s}",
+      const std::string_view order = formats::DateOrderName(profile.date_order);
+      return absl::StrFormat("{type: int, date: %s, default: %d%s}", order.empty() ? "true" : order,
                              std::llround(profile.numbers.mean), missing);
     }
     // -1 has no id; CSV stores text, in which no value is "".
@@ -363,11 +371,18 @@ absl::StatusOr<Draft> DraftModel(const data::Profile& profile, const DraftReques
     if (const std::string unread = DescribeUnread(column); !unread.empty()) {
       draft.warnings.push_back(StrCat("column '", column.name, "': ", unread, " (docs/init.md)"));
     }
+    if (const std::string sentinel = DescribeSentinel(column); !sentinel.empty()) {
+      draft.warnings.push_back(StrCat("column '", column.name, "': ", sentinel));
+    }
     if (!column.grouped_number.empty() && MayHaveDecimalCommas(profile)) {
       draft.warnings.push_back(
           StrCat("column '", column.name, "': if the point in ", column.grouped_number,
                  " stands between thousands, write the numbers without it (docs/init.md)"));
     }
+  }
+  const std::string spellings = DescribeSpellings(*draft.label.profile);
+  if (!spellings.empty()) {
+    draft.warnings.push_back(StrCat("label '", draft.label.profile->name, "': ", spellings));
   }
   for (const std::string& name : profile.left_out) {
     draft.warnings.push_back(StrCat("column '", name, "' is left out: it ", WhyLeftOut(profile)));
@@ -380,8 +395,8 @@ absl::StatusOr<Draft> DraftModel(const data::Profile& profile, const DraftReques
   const std::string usual = deep ? "wide_deep" : "linear";
   MUSTER_ASSIGN_OR_RETURN(draft.type, FindDraftType(request.model.empty() ? usual : request.model));
   MUSTER_RETURN_IF_ERROR(CheckDraftType(*draft.type, draft.label, draft.columns, request.item));
-  draft.batch_size = ChooseBatchSize(profile.rows);
-  draft.epochs = ChooseEpochs(profile.rows, draft.batch_size, *draft.type);
+  draft.batch_size = ChooseBatchSize(profile.rows, draft.label);
+  draft.epochs = ChooseEpochs(profile.rows, draft.batch_size, *draft.type, draft.label);
   draft.yaml = DraftWriter(profile, draft, request).Write();
   if (!IsUtf8(draft.yaml)) {
     return absl::InvalidArgumentError(

@@ -266,14 +266,15 @@ std::string DescribeUnread(const ColumnProfile& column) {
                     ", are read as words; write the numbers alone, as 1234.5");
     case ColumnProfile::Unread::kMonthOrDay:
       return StrCat("dates such as ", example, ", of which month and day could be exchanged, are ",
-                    "read as words; write them as 2026-11-24");
+                    "read as words; give --dates month_first or --dates day_first, or write them ",
+                    "as 2026-11-24");
     case ColumnProfile::Unread::kShortDates:
       return StrCat("dates such as ", example,
-                    ", with a day, month or year of too few digits, are ",
-                    "read as words; write them as 24.11.2026 or 2026-11-24");
+                    ", with a year of two digits, are read as words; give --dates day_first ",
+                    "(for years of 1969 to 2068), or write them as 24.11.2026");
     case ColumnProfile::Unread::kTimes:
       return StrCat("times such as ", example, " are read as words; write them as 13:05 or ",
-                    "13:05:09, or as a number, of minutes for instance");
+                    "13:05:09 or 1:05 PM, or as a number, of minutes for instance");
     case ColumnProfile::Unread::kNumbersAndWords:
       return DescribeOddWords(column);
     case ColumnProfile::Unread::kNothing:

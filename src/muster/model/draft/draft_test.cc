@@ -86,7 +86,8 @@ TEST_F(DraftTest, TimesAreNumbers) {
   EXPECT_EQ(Column({"0:00", "00:01", "?", "0:00:30"}).use, Use::kDate);
   EXPECT_TRUE(spec_.features.schema.fields[1].date);
   EXPECT_EQ(spec_.features.Find("x")->mean, 30);
-  EXPECT_EQ(Column({"1:05 PM", "2:05 PM"}).use, Use::kVocabulary);
+  EXPECT_EQ(Column({"1:05 PM", "2:05 AM"}).use, Use::kDate);
+  EXPECT_EQ(Column({"25:05", "26:05"}).use, Use::kVocabulary);
 }
 
 TEST_F(DraftTest, WordsAreAVocabularyOrHashed) {

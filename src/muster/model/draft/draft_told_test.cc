@@ -80,26 +80,58 @@ TEST_F(DraftTest, WordsAmongNumbersAreTold) {
                           "values, give --missing k.A.,-,alt (docs/init.md)"));
 }
 
-TEST_F(DraftTest, DatesWithPointsThatAreTooShortAreTold) {
+TEST_F(DraftTest, DatesWithAYearOfTwoDigitsAreTold) {
   std::string text = "day,x,y\n";
-  for (int i = 0; i < 60; ++i) text += StrCat(1 + i % 9, ".3.2026,", i % 7, ",", i % 2, "\n");
+  for (int i = 0; i < 60; ++i) text += StrCat(1 + i % 9, ".3.26,", i % 7, ",", i % 2, "\n");
+  EXPECT_THAT(Make(text, "y").warnings,
+              ElementsAre(HasSubstr("dates such as 1.3.26, with a year of two digits, are read as "
+                                    "words; give --dates day_first")));
+}
+
+TEST_F(DraftTest, NumbersThatMayStandForMissingValuesAreTold) {
+  std::string text = "co,temp,score,code,y\n";
+  for (int i = 0; i < 60; ++i) {
+    const std::string co = i % 9 == 0 ? "-200" : StrCat(i % 5 + 1, ".5");
+    const std::string temp = i % 7 == 0 ? "-999" : StrCat(i % 8 - 20);
+    const std::string score = i % 6 == 0 ? "9999" : StrCat(i % 90);
+    text += StrCat(co, ",", temp, ",", score, ",", i % 3 - 1, ",", i % 2, "\n");
+  }
   EXPECT_THAT(
       Make(text, "y").warnings,
-      ElementsAre(HasSubstr("dates such as 1.3.2026, with a day, month or year of too few")));
+      ElementsAre("column 'co': 7 values are -200, and the others are 1.5 to 5.5: if -200 stands "
+                  "for a missing value, give --missing -200",
+                  HasSubstr("column 'temp': 9 values are -999, and the others are -20 to -13"),
+                  HasSubstr("column 'score': 10 values are 9999, and the others are 1 to 59")));
+}
+
+TEST_F(DraftTest, ClassesThatDifferInCapitalsOnlyAreTold) {
+  std::string text = "x,y\n";
+  for (int i = 0; i < 60; ++i)
+    text += StrCat(i % 7, ",", i % 5 == 0 ? "Yes" : i % 2 ? "yes" : "no", "\n");
+  EXPECT_THAT(Make(text, "y").warnings,
+              ElementsAre("label 'y': 'yes' (24) and 'Yes' (12) are classes of their own; if they "
+                          "mean the same, write them alike in the data"));
+}
+
+TEST_F(DraftTest, ADateKeepsTheOrderThatWasFound) {
+  std::string text = "day,x,y\n";
+  for (int i = 0; i < 60; ++i) text += StrCat("3/", 1 + i % 28, "/2026,", i % 7, ",", i % 2, "\n");
+  const Draft draft = Make(text, "y");
+  EXPECT_TRUE(draft.warnings.empty());
+  EXPECT_THAT(draft.yaml, HasSubstr("  day: {type: int, date: month_first, default: 177"));
 }
 
 TEST_F(DraftTest, NumbersAndDatesInUnreadFormsAreTold) {
   std::string text = "price;day;x;y\n";
   for (int i = 0; i < 60; ++i) {
-    text += StrCat(i % 9, ",", i % 5, ";", 1 + i % 12, "/20/2026;", i % 7, ";", i % 2, "\n");
+    text += StrCat(i % 9, ",", i % 5, ";", 1 + i % 12, "/2/2026;", i % 7, ";", i % 2, "\n");
   }
   const Draft draft = Make(text, "y");
   ASSERT_EQ(draft.warnings.size(), 2u);
   EXPECT_EQ(draft.warnings[0],
             "column 'price': numbers with a comma, such as 0,0, are read as words; write them with "
             "a point and no other sign, as 1234.5 (docs/init.md)");
-  EXPECT_THAT(draft.warnings[1],
-              HasSubstr("column 'day': dates such as 1/20/2026, of which month"));
+  EXPECT_THAT(draft.warnings[1], HasSubstr("column 'day': dates such as 1/2/2026, of which month"));
   EXPECT_THAT(draft.yaml, HasSubstr("  # price: numbers with a comma, such as 0,0, are read"));
   EXPECT_EQ(draft.columns[0].use, Use::kVocabulary);
   text = "price;x;y\n";
