@@ -51,7 +51,28 @@ std::vector<std::string> FindUnscaled(const model::ModelSpec& model) {
   return lines;
 }
 
+// Whether a column reads an input of the data, other than by another column.
+bool ReadsInput(const features::ColumnSpec& column, const std::string& input) {
+  using features::ColumnKind;
+  const bool is_of_column = column.kind == ColumnKind::kWeighted ||
+                            column.kind == ColumnKind::kIndicator ||
+                            column.kind == ColumnKind::kEmbedding;
+  return (!is_of_column && column.input == input) ||
+         std::ranges::find(column.keys, input) != column.keys.end();
+}
+
 }  // namespace
+
+std::string DescribeLabelAsFeature(const model::ModelSpec& model) {
+  const std::string& label = model.features.label.input;
+  if (label.empty()) return "";
+  for (const features::ColumnSpec& column : model.features.columns) {
+    if (!ReadsInput(column, label)) continue;
+    return StrCat("column '", column.name, "' reads the label '", label,
+                  "': the model learns to repeat it; take the column out of the model file");
+  }
+  return "";
+}
 
 bool HasLearnedRule(const model::ModelSpec& model) {
   return !model.exported && (model.head.kind == "binary" || model.head.kind == "regression");

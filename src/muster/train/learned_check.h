@@ -1,5 +1,5 @@
-// Checks whether a training has learned at least the mean of its labels. If not, the run says so
-// and names what to change.
+// Checks whether a model reads its own label, and whether a training has learned at least the mean
+// of its labels. If not, the run says so and names what to change.
 //
 // The rule: the means of predictions and labels over n rows differ by more than
 //   - four standard errors sd(label) / sqrt(n), which predictions of the right mean exceed once in
@@ -23,6 +23,10 @@ inline constexpr double kCheckedExamples = 10'000;
 
 // Whether DescribeUnlearned has a rule for the model's head; models exported by Keras have none.
 bool HasLearnedRule(const model::ModelSpec& model);
+
+// Returns what is to be said of a model whose columns read its label, "" if none does: it learns
+// to repeat the label, and knows nothing of rows that have none.
+std::string DescribeLabelAsFeature(const model::ModelSpec& model);
 
 // `metrics` are those of an evaluation over `rows` rows. Returns what is wrong, with the lines of
 // the model file to change, or "" if nothing is.

@@ -43,6 +43,19 @@ TEST(LearnedCheckTest, AMeanThatIsFarOffIsReportedWithLinesForTheModelFile) {
                     HasSubstr("optimizer: {adagrad: {learning_rate: 0.05}} in model.dnn")));
 }
 
+TEST(LearnedCheckTest, AColumnThatReadsTheLabelIsNamed) {
+  EXPECT_EQ(DescribeLabelAsFeature(Spec()), "");
+  model::ModelSpec leaks = Spec();
+  leaks.features.columns[1].input = "y";
+  EXPECT_EQ(DescribeLabelAsFeature(leaks),
+            "column 'gain' reads the label 'y': the model learns to repeat it; take the column out "
+            "of the model file");
+  model::ModelSpec crosses = Spec();
+  crosses.features.columns[0].kind = features::ColumnKind::kCross;
+  crosses.features.columns[0].keys = {"gain", "y"};
+  EXPECT_THAT(DescribeLabelAsFeature(crosses), HasSubstr("column 'x' reads the label 'y'"));
+}
+
 // No sample is evaluated at the end of a training that has no rule.
 TEST(LearnedCheckTest, ModelsByKerasAndOtherHeadsHaveNoRule) {
   EXPECT_TRUE(HasLearnedRule(Spec()));

@@ -162,6 +162,9 @@ absl::StatusOr<TrainingOutcome> RunRole(TrainingRequest request, io::FileSystem&
   }
   MUSTER_ASSIGN_OR_RETURN(const auto estimator,
                           Estimator::Create(files, clock, request.model, request.run));
+  if (const std::string leak = DescribeLabelAsFeature(request.model); reports && !leak.empty()) {
+    Progress(request.progress, STDERR_FILENO, clock).Warn(leak);
+  }
   if (!request.warm_start.empty()) {
     MUSTER_ASSIGN_OR_RETURN(WarmStart start, ParseWarmStart(request.warm_start));
     MUSTER_ASSIGN_OR_RETURN(start.vocabularies, ChangedVocabularies(files, start, request.model));
