@@ -127,7 +127,10 @@ absl::StatusOr<std::vector<std::string>> Glob(FileSystem& files, const std::stri
   const size_t root = PathRootSize(pattern);
   const size_t wildcard = std::min(pattern.find_first_of("*?[", root), pattern.size());
   std::vector<std::string> paths;
-  if (wildcard == pattern.size()) {
+  const bool may_be_name = wildcard < pattern.size() && pattern[wildcard] == '[';
+  if (may_be_name && files.Stat(pattern).ok()) {
+    paths.push_back(pattern);
+  } else if (wildcard == pattern.size()) {
     absl::Status found = files.Stat(pattern).status();
     if (found.ok()) {
       paths.push_back(pattern);

@@ -148,7 +148,7 @@ absl::Status WriteFileAtomically(FileSystem& files, const std::string& path,
 // Paths that match a glob with *, ? and [..] in any component, sorted; a pattern without these is
 // returned as it is if the path exists. NOT_FOUND, which names the pattern, if nothing matches.
 // Names that start with '.' or '_' (temporary, markers) match only a pattern that starts with the
-// same character.
+// same character. A file whose name has brackets, "data[1].csv", is found by its own name.
 absl::StatusOr<std::vector<std::string>> Glob(FileSystem& files, const std::string& pattern);
 
 // "a" + "b" = "a/b"; returns `name` if `folder` is empty or `name` is absolute or "scheme://...".

@@ -275,6 +275,15 @@ TEST_F(GlobTest, APatternWithoutWildcardsIsItself) {
   EXPECT_THAT(Found("/d/2026/_index"), ElementsAre("/d/2026/_index"));
 }
 
+TEST_F(GlobTest, AFileWithBracketsInItsNameIsItself) {
+  const auto files = NewMemoryFileSystem();
+  for (const char* name : {"data[1].csv", "data1.csv", "data2.csv"}) {
+    ASSERT_TRUE(WriteFileAtomically(*files, name, "x").ok());
+  }
+  EXPECT_THAT(Glob(*files, "data[1].csv").value(), testing::ElementsAre("data[1].csv"));
+  EXPECT_THAT(Glob(*files, "data[12].csv").value(), testing::ElementsAre("data1.csv", "data2.csv"));
+}
+
 TEST_F(GlobTest, AnAuthorityHasNoWildcards) {
   ASSERT_TRUE(files_->MakeFolders("fake://[::1]:9870/d").ok());
   ASSERT_TRUE(WriteFileAtomically(*files_, "fake://[::1]:9870/d/f", "x").ok());
