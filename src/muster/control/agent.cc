@@ -49,6 +49,13 @@ std::string GetLastLine(const std::vector<std::string>& lines) {
   return last == lines.rend() ? "" : last->substr(0, kLastLineBytes);
 }
 
+// What a shell exits with that cannot start a program; -1 for failures that may pass.
+int ShellCode(const absl::Status& failure) {
+  if (absl::IsNotFound(failure)) return job::kNoProgramCode;
+  if (absl::IsPermissionDenied(failure)) return job::kNotExecutableCode;
+  return -1;
+}
+
 class Agent {
  public:
   explicit Agent(const AgentOptions& options) : options_(options) {
@@ -304,7 +311,10 @@ job::TaskEnd Agent::RunTask() {
     return {.lost = true, .detail = orders.stop ? orders.stop_reason : LostText()};
   }
   auto task = AgentTask::Start(options_, *order, tree_.get(), &clock_);
-  if (!task.ok()) return {.detail = StrCat("cannot start: ", ToStd(task.status().message()))};
+  if (!task.ok()) {
+    return {.exit_code = ShellCode(task.status()),
+            .detail = StrCat("cannot start: ", ToStd(task.status().message()))};
+  }
   task_ = *std::move(task);
   report_.child_pid = task_->pid();
   Say(State::kRunning, "runs", /*urgent=*/true);

@@ -25,6 +25,10 @@ enum class TaskPhase {
 std::string_view PhaseName(TaskPhase phase);
 
 // How an incarnation ended.
+// Exit codes of a task whose program is not there, or may not be executed, as shells give them.
+inline constexpr int kNotExecutableCode = 126;
+inline constexpr int kNoProgramCode = 127;
+
 struct TaskEnd {
   int exit_code = -1;  // -1: not known
   int signal = 0;
@@ -33,7 +37,8 @@ struct TaskEnd {
   // The platform ended it: an eviction, a preemption, a lost machine. The task is started again,
   // and that is not counted as a failure of its own is.
   bool disrupted = false;
-  std::string detail = {};     // "no sign of life for 10m", "cannot start: ..."
+  // "no sign of life for 10m"; "cannot start: ..." also beside the two exit codes above.
+  std::string detail = {};
   std::string last_line = {};  // of its output; "" if not known
   double at = 0;               // the job's clock
 

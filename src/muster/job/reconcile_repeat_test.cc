@@ -85,6 +85,18 @@ TEST(ReconcileRepeat, WhatFollowsADisruptionIsNoneOfTheirOwn) {
   EXPECT_EQ(bench.job(), JobPhase::kActive);
 }
 
+TEST(ReconcileRepeat, AProgramThatIsNotThereIsNotLookedForAThirdTime) {
+  const TaskEnd missing{.exit_code = kNoProgramCode, .detail = "cannot start: start train.py"};
+  Bench bench(SpecFor(RestartScope::kTask));
+  bench.Obey();
+  EndAndContinue(&bench, kWorker1, missing);
+  EXPECT_EQ(bench.job(), JobPhase::kActive);
+  bench.End(kWorker1, missing);
+  EXPECT_THAT(bench.FailedMessage(),
+              AllOf(HasSubstr("worker-1: cannot start: start train.py; exit code 127, as the time"),
+                    HasSubstr("not started a third time")));
+}
+
 TEST(ReconcileRepeat, ProgressEndsTheWatch) {
   Bench bench(SpecFor(RestartScope::kTask));
   bench.Obey();

@@ -22,8 +22,9 @@ constexpr int kFirstSignalCode = 128;   // of shells and container runtimes
 // Whether a program gave an exit code. Any other end was done to it: a signal, the loss of its
 // machine or the like.
 bool EndedByItself(const TaskEnd& end) {
+  const bool cannot_start = end.exit_code == kNoProgramCode || end.exit_code == kNotExecutableCode;
   return end.exit_code >= 1 && end.exit_code < kFirstSignalCode && end.signal == 0 && !end.lost &&
-         !end.disrupted && !end.out_of_memory && end.detail.empty();
+         !end.disrupted && !end.out_of_memory && (end.detail.empty() || cannot_start);
 }
 
 // Whether a task that lost its peer may end so: it fails by itself, or its program is aborted, as

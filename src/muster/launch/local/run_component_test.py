@@ -254,6 +254,9 @@ def test_a_program_that_cannot_start_is_named(jobs: Jobs) -> None:
     result = jobs.call("run", "--name", "j", "--restarts", 0, "--", "./program")
     assert result.returncode == 1
     assert "cannot start" in result.stderr and "/no/such/interpreter" in result.stderr
+    result = jobs.call("run", "--name", "k", "--workers", 2, "--", "./program")
+    assert result.returncode == 1
+    assert "exit code 127, as the time before: it is not started a third time" in result.stderr
     jobs.wait_nothing_runs()
 
 
