@@ -2,18 +2,10 @@
 
 #include <algorithm>
 
+#include "muster/base/fnv.h"
+
 namespace muster::data {
 namespace {
-
-uint64_t HashBytes(uint64_t hash, std::string_view bytes) {  // FNV-1a
-  for (const char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return hash;
-}
-
-uint64_t HashNumber(uint64_t hash, uint64_t value) {
-  for (int i = 0; i < 8; ++i) hash = (hash ^ ((value >> (8 * i)) & 0xff)) * 0x100000001b3;
-  return hash;
-}
 
 // Appends the chunks that hold `take` records of an item after its first `skip` records. The first
 // of these chunks has the record number `number`.
@@ -44,13 +36,13 @@ void AddChunks(int item, const RecordIndex& index, uint64_t skip, uint64_t take,
 }
 
 uint64_t Fingerprint(const std::vector<IndexedItem>& items, const std::vector<ChunkInfo>& chunks) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const IndexedItem& item : items) {
-    hash = HashNumber(HashBytes(hash, item.identity), item.size);
-  }
+  uint64_t hash = kFnvBasis;
+  for (const IndexedItem& item : items) hash = Fnv1a(item.size, Fnv1a(item.identity, hash));
   for (const ChunkInfo& chunk : chunks) {
-    hash = HashNumber(HashNumber(HashNumber(hash, chunk.file), chunk.begin), chunk.first_record);
-    hash = HashNumber(hash, chunk.records);
+    hash = Fnv1a(static_cast<uint64_t>(chunk.file), hash);
+    for (const uint64_t number : {chunk.begin, chunk.first_record, chunk.records}) {
+      hash = Fnv1a(number, hash);
+    }
   }
   return hash;
 }

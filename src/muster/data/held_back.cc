@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "muster/base/fnv.h"
 #include "muster/base/strings.h"
 #include "muster/io/file_system.h"
 
@@ -18,12 +19,6 @@ uint64_t Mix(uint64_t number) {
   return number ^ (number >> 31);
 }
 
-uint64_t HashName(std::string_view name) {  // FNV-1a
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return hash;
-}
-
 bool IsBelow(double share, uint64_t key) {
   return std::ldexp(static_cast<double>(Mix(key) >> 11), -53) < share;
 }
@@ -33,7 +28,7 @@ class PartSource : public RecordSource {
   PartSource(std::unique_ptr<RecordSource> source, const HeldBack& held_back)
       : source_(std::move(source)), held_back_(held_back) {
     for (const std::string& file : source_->files()) {
-      names_.push_back(HashName(source_->has_offsets() ? file : io::Basename(file)));
+      names_.push_back(Fnv1a(source_->has_offsets() ? file : io::Basename(file)));
     }
     for (size_t chunk = 0; chunk < source_->chunks().size(); ++chunk) {
       ChunkInfo info = source_->chunks()[chunk];
@@ -149,7 +144,7 @@ class PartSource : public RecordSource {
 }  // namespace
 
 bool IsHeldBack(double share, std::string_view name, uint64_t number) {
-  return IsBelow(share, HashName(name) + number);
+  return IsBelow(share, Fnv1a(name) + number);
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<RecordSource>>> TakePart(

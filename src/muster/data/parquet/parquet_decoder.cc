@@ -192,12 +192,35 @@ class ParquetDecoder : public formats::RowDecoder {
     } else {
       const size_t had = CountValues(to, field.type);
       AppendValues(from, first.row, count, field.type, &to);
-      for (uint64_t row = 0; from.valid != nullptr && row < count; ++row) {
-        if (!from.Has(first.row + row)) columns->SetDefault(index, field, had + row);
-      }
+      if (from.valid != nullptr) SetDefaults(i, first, count, had, columns);
     }
     if (missing_[i].empty()) return absl::OkStatus();
     return missing_[i].ReplaceRows(field, index, columns->rows(), static_cast<int>(count), columns);
+  }
+
+  // Sets the values from `had` on, of `count` rows, that are null.
+  void SetDefaults(size_t i, const ParquetRow& first, uint64_t count, size_t had,
+                   Columns* columns) const {
+    const Field& field = fields_[i];
+    const ParquetColumn& from = GetColumn(i, *first.block);
+    Column& to = columns->mutable_column(static_cast<int>(i));
+    // Without a branch for each value, which nulls here and there would make a costly guess.
+    const auto select = [&](auto* values, auto value) {
+      auto* const begin = values->data() + had;
+      for (uint64_t row = 0; row < count; ++row) {
+        begin[row] = from.Has(first.row + row) ? begin[row] : value;
+      }
+    };
+    if (field.type == ValueType::kInt && !field.mark_missing) {
+      select(&to.ints, std::get<int64_t>(field.default_value));
+    } else if (field.type == ValueType::kFloat && !field.mark_missing) {
+      select(&to.floats, std::get<float>(field.default_value));
+    } else {
+      for (uint64_t row = 0; row < count; ++row) {
+        if (from.Has(first.row + row)) continue;
+        columns->SetDefault(static_cast<int>(i), field, had + row);
+      }
+    }
   }
 
   const std::vector<Field> fields_;
