@@ -167,6 +167,13 @@ class Kafka(Daemons):
                     producer.poll(0.1)
         assert producer.flush(60) == 0
 
+    def committed(self, group: str, topic: str, partition: int = 0) -> int:
+        """The offset that the group has committed; -1001 if it has none."""
+        consumer = Consumer({**self.client(), "group.id": group})
+        found = consumer.committed([TopicPartition(topic, partition)], timeout=30)[0]
+        consumer.close()
+        return int(found.offset)
+
     def consumer(self, committed: bool = True) -> Consumer:
         return Consumer({
             **self.client(), "group.id": "tests", "enable.auto.commit": False,

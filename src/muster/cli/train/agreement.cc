@@ -173,6 +173,7 @@ constexpr FlagUse kFlagUses[] = {
     {.flag = "--hook-answers", .why_not = "hooks are their own program's"},
     {.flag = "--follow", .why_not = "one process alone follows a topic"},
     {.flag = "--follow-secs", .why_not = "one process alone follows a topic"},
+    {.flag = "--follow-group", .why_not = "one process alone follows a topic"},
     {.flag = "--workers", .why_not = kStarts},
     {.flag = "--ps", .why_not = kStarts},
     {.flag = "--restarts", .why_not = kStarts},

@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/strings.h"
+#include "muster/cli/train/follow_group.h"
 #include "muster/data/kafka/kafka_growth.h"
 
 namespace muster::cli {
@@ -23,6 +24,11 @@ void AddFollowFlags(CLI::App& verb, TrainFlags* flags) {
       ->capture_default_str()
       ->needs(follow)
       ->type_name("SECONDS");
+  verb.add_option("--follow-group", flags->follow_group,
+                  "Of --follow: commit to this consumer group what checkpoints have trained, for "
+                  "tools that show its lag")
+      ->needs(follow)
+      ->type_name("GROUP");
 }
 
 absl::Status CheckFollow(const TrainFlags& flags, bool is_job) {
@@ -72,6 +78,17 @@ absl::StatusOr<std::shared_ptr<data::GrowingData>> OpenFollowed(const TrainFlags
   train::Progress progress(MakeStyle(flags.output), STDERR_FILENO, clock);
   return data::OpenKafkaGrowth(std::move(spec), files, clock, stop,
                                [&](const std::string& text) { progress.Note(text); });
+}
+
+absl::Status AddFollowGroup(const TrainFlags& flags,
+                            std::vector<std::shared_ptr<train::Hook>>* hooks) {
+  if (flags.follow_group.empty()) return absl::OkStatus();
+  data::TrainedOffsetsSpec spec = {
+      .names = flags.data.patterns, .folder = GetSegmentFolder(flags), .group = flags.follow_group};
+  MUSTER_ASSIGN_OR_RETURN(spec.settings, ReadKafkaSettings(flags.data.kafka));
+  MUSTER_ASSIGN_OR_RETURN(auto offsets, data::OpenTrainedOffsets(spec));
+  hooks->push_back(NewFollowGroupHook(std::move(offsets)));
+  return absl::OkStatus();
 }
 
 }  // namespace muster::cli

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "CLI/App.hpp"
 #include "muster/base/clock.h"
@@ -11,10 +12,11 @@
 #include "muster/cli/train/train_run.h"
 #include "muster/data/growing_data.h"
 #include "muster/io/file_system.h"
+#include "muster/train/loop/hook.h"
 
 namespace muster::cli {
 
-// Adds --follow and --follow-secs.
+// Adds --follow, --follow-secs and --follow-group.
 void AddFollowFlags(CLI::App& verb, TrainFlags* flags);
 
 // INVALID_ARGUMENT if --follow is given with what it cannot follow, or with flags that say when
@@ -32,5 +34,9 @@ absl::StatusOr<std::shared_ptr<data::GrowingData>> OpenFollowed(const TrainFlags
                                                                 io::FileSystem& files,
                                                                 const Clock& clock,
                                                                 const std::atomic<bool>& stop);
+
+// Adds the hook of --follow-group. UNAVAILABLE and the like if the brokers refuse the group.
+absl::Status AddFollowGroup(const TrainFlags& flags,
+                            std::vector<std::shared_ptr<train::Hook>>* hooks);
 
 }  // namespace muster::cli

@@ -111,6 +111,7 @@ absl::StatusOr<train::TrainingRequest> MakeTraining(const TrainFlags& flags,
                           MakeAgreement(flags, model, request.train, files));
   if (flags.run.task_type == "ps") return request;
   MUSTER_ASSIGN_OR_RETURN(request.chief_hooks, GetEarlyStops(flags.eval, flags.run.model_dir));
+  MUSTER_RETURN_IF_ERROR(AddFollowGroup(flags, &request.chief_hooks));
   AddLoggingHooks(flags.logging, &request.chief_hooks);
   MUSTER_ASSIGN_OR_RETURN(const auto calls, GetHookCalls(flags.calls));
   AddCalls(calls, &request.train);

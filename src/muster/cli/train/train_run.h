@@ -38,6 +38,7 @@ struct TrainFlags {
   bool fresh_data = false;
   bool follow = false;
   double follow_seconds = 10;
+  std::string follow_group = {};
   HookCallFlags calls;
   OutputFlags output;
   std::optional<train::StrategyKind> strategy;

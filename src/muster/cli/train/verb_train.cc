@@ -251,7 +251,7 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
                   ->check(NewJobNameError);
   AddHostFlags(*verb, &flags->hosts, &flags->ssh);
   AddFollowFlags(*verb, flags.get());
-  Group(*verb, kMoreData, {"--follow", "--follow-secs"});
+  Group(*verb, kMoreData, {"--follow", "--follow-secs", "--follow-group"});
   Group(*verb, kProcesses, {"--workers", "--ps", "--hosts"});
   Group(*verb, kMoreProcesses, {"--restarts", "--job", "--ssh"});
   auto* hosts = verb->get_option("--hosts");

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from testbed.kafka.clicks import local
 from testbed.kafka.fixtures import kafka, topic
+from testbed.kafka.followed import follow
 
-__all__ = ["kafka", "local", "topic"]
+__all__ = ["follow", "kafka", "local", "topic"]

@@ -13,7 +13,15 @@ namespace {
 
 constexpr int kAttempts = 30;
 constexpr int kAttemptMillis = 2'000;
+constexpr int kCommitAttempts = 5, kCommitAnswerMillis = 500;
 constexpr std::chrono::milliseconds kPause{200};
+
+// Brokers answer so to who is no member of a group that has some.
+bool HasMembers(rd_kafka_resp_err_t error) {
+  return error == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID ||
+         error == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION ||
+         error == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS;
+}
 
 // Brokers answer so while a group's coordinator starts, moves or reads the group's offsets.
 bool IsTransient(rd_kafka_resp_err_t error) {
@@ -55,7 +63,43 @@ class GroupImpl : public KafkaGroup {
     return offset;
   }
 
+  absl::Status Commit(const std::string& topic, const std::vector<OffsetRange>& read) override {
+    rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR__TIMED_OUT;
+    for (int i = 0; i < kCommitAttempts && IsTransient(error); ++i) {
+      if (i > 0) std::this_thread::sleep_for(kPause);
+      error = SendCommit(topic, read);
+    }
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();
+    if (HasMembers(error)) {
+      return absl::FailedPreconditionError(
+          StrCat("group ", group_, " has members, whose offsets these would replace: name a group ",
+                 "that nobody else uses"));
+    }
+    return handle_.Failed(error, StrCat("committing the offsets of ", topic, " to group ", group_));
+  }
+
  private:
+  rd_kafka_resp_err_t SendCommit(const std::string& topic, const std::vector<OffsetRange>& read) {
+    const RdKafka& calls = handle_.calls();
+    rd_kafka_topic_partition_list_t* const list =
+        calls.rd_kafka_topic_partition_list_new(static_cast<int>(read.size()));
+    for (const OffsetRange& range : read) {
+      calls.rd_kafka_topic_partition_list_add(list, topic.c_str(), range.partition)->offset =
+          range.end;
+    }
+    rd_kafka_queue_t* const answers = calls.rd_kafka_queue_new(handle_.get());
+    rd_kafka_resp_err_t error =
+        calls.rd_kafka_commit_queue(handle_.get(), list, answers, nullptr, nullptr);
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      rd_kafka_event_t* const answer = calls.rd_kafka_queue_poll(answers, kCommitAnswerMillis);
+      error = answer == nullptr ? RD_KAFKA_RESP_ERR__TIMED_OUT : calls.rd_kafka_event_error(answer);
+      if (answer != nullptr) calls.rd_kafka_event_destroy(answer);
+    }
+    calls.rd_kafka_queue_destroy(answers);
+    calls.rd_kafka_topic_partition_list_destroy(list);
+    return error;
+  }
+
   rd_kafka_resp_err_t Ask(const std::string& topic, int32_t partition, int64_t* offset) {
     const RdKafka& calls = handle_.calls();
     rd_kafka_topic_partition_list_t* const asked = calls.rd_kafka_topic_partition_list_new(1);

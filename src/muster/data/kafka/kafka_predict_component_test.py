@@ -222,8 +222,11 @@ def test_what_cannot_be_written_is_named(muster, kafka, topic, local, model, tmp
 
 def test_permissions_of_a_prediction(muster, secure, local, model, tmp_path) -> None:
     fill(secure, "visits", local)
-    command = predict(secure, "visits", model, "--kafka-config", secure.config(tmp_path / "kafka.config"))
+    config = ("--kafka-config", secure.config(tmp_path / "kafka.config"))
+    command = predict(secure, "visits", model, *config)
     secure.allow("visits", "READ", "DESCRIBE")
+    assert "the user needs Read on the group" in muster.fail(
+        *train(local, tmp_path / "f", secure.url("visits"), "--follow", "--follow-group", "lag", *config))  # fmt: skip
     secure.allow("visits-out", "DESCRIBE")
     assert "Write and Describe on the transactional id" in muster.fail(*command)
     secure.allow_transactions("muster-")

@@ -14,6 +14,7 @@ namespace muster::data {
   each(rd_kafka_abort_transaction) \
   each(rd_kafka_begin_transaction) \
   each(rd_kafka_clusterid) \
+  each(rd_kafka_commit_queue) \
   each(rd_kafka_commit_transaction) \
   each(rd_kafka_committed) \
   each(rd_kafka_conf_destroy) \

@@ -1,0 +1,85 @@
+#include "muster/cli/train/follow_group.h"
+
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "muster/base/strings.h"
+#include "muster/checkpoint/checkpoint_state.h"
+#include "muster/io/file_system.h"
+
+namespace muster::cli {
+namespace {
+
+class FollowGroupHook : public train::Hook {
+ public:
+  explicit FollowGroupHook(std::unique_ptr<data::TrainedOffsets> offsets)
+      : offsets_(std::move(offsets)) {}
+
+  absl::Status AfterCreateSession(train::Session& session) override {
+    Update(session, /*at_end=*/false);
+    return absl::OkStatus();
+  }
+  absl::Status AfterRun(train::Session& session, const train::StepValues&) override {
+    Update(session, /*at_end=*/false);
+    return absl::OkStatus();
+  }
+  // The training waits when it has taken all records of its segment.
+  absl::Status WhileWaiting(train::Session& session) override {
+    Update(session, /*at_end=*/true);
+    return absl::OkStatus();
+  }
+  absl::Status End(train::Session& session) override {
+    CommitSaved(session);
+    return absl::OkStatus();
+  }
+
+ private:
+  // Weights of this step, or a later one, have so many segments.
+  struct Trained {
+    int64_t segments = 0, step = 0;
+  };
+
+  void Update(train::Session& session, bool at_end) {
+    if (!session.data.position) return;
+    const int64_t segments = session.data.position->epoch + (at_end ? 1 : 0);
+    const int64_t known = trained_.empty() ? committed_ : trained_.back().segments;
+    if (segments > known) trained_.push_back({.segments = segments, .step = session.step});
+    CommitSaved(session);
+  }
+
+  void CommitSaved(train::Session& session) {
+    if (trained_.empty() || session.checkpoint.prefix == tried_) return;
+    const std::string index = StrCat(io::Basename(session.checkpoint.prefix), ".index");
+    const auto saved = checkpoint::ParseIndexStep(index);
+    int64_t segments = 0;
+    while (saved && !trained_.empty() && trained_.front().step <= *saved) {
+      segments = trained_.front().segments;
+      trained_.pop_front();
+    }
+    if (segments == 0) return;
+    tried_ = session.checkpoint.prefix;
+    const absl::Status committed = offsets_->Commit(session.files, segments);
+    if (committed.ok()) {
+      committed_ = segments;
+    } else if (!std::exchange(failed_, true)) {
+      session.progress.Warn(StrCat(ToStd(committed.message()),
+                                   "; the training goes on, and commits after later checkpoints"));
+    }
+    failed_ = !committed.ok();
+  }
+
+  const std::unique_ptr<data::TrainedOffsets> offsets_;
+  std::deque<Trained> trained_;  // what is not committed yet, the oldest first
+  int64_t committed_ = 0;        // segments
+  std::string tried_;            // the checkpoint after which was committed last
+  bool failed_ = false;          // the last commit
+};
+
+}  // namespace
+
+std::shared_ptr<train::Hook> NewFollowGroupHook(std::unique_ptr<data::TrainedOffsets> offsets) {
+  return std::make_shared<FollowGroupHook>(std::move(offsets));
+}
+
+}  // namespace muster::cli
