@@ -127,6 +127,8 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
             raise ValueError(
                 f"Classifier needs two classes or more; y has one class: {self.classes_[0]!r}"
             )
+        if any(isinstance(each, str) and not each for each in self.classes_):
+            raise ValueError("y has the class '', which stands for no label: give it a name")
         self._places = places
         words = self._words()
         head: Any = "binary"

@@ -290,6 +290,10 @@ def test_wrong_data_is_named(people) -> None:
         model.fit(X, y, eval_set=(X, ["zzz"] * ROWS))
     with pytest.raises(ValueError, match="columns have the same name: \\['age'\\]"):
         model.fit(X[["age", "age"]], y)
+    with pytest.raises(ValueError, match="X: column 0 has no name"):
+        model.fit(X[["age"]].rename(columns={"age": ""}), y)
+    with pytest.raises(ValueError, match="y has the class '', which stands for no label"):
+        model.fit(X, ["", "a"] * (ROWS // 2))
     with pytest.raises(ValueError, match="y of a regressor must be numbers"):
         muster.Regressor().fit(X, y)
     with pytest.raises(NotFittedError):  # the failed fit left no model

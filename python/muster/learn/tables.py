@@ -238,6 +238,8 @@ def _unique(names: List[str]) -> List[str]:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ValueError(f"X: columns have the same name: {repeated}")
+    if "" in names:
+        raise ValueError(f"X: column {names.index('')} has no name ('')")
     return names
 
 
