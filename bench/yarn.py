@@ -120,11 +120,13 @@ class Bench:
     def peer(self) -> float:
         path = self.marks()
         begin = time.time()
-        application = self.bare.submit(f"date +%s.%N > {path}/$CONTAINER_ID; exec sleep 1000")
-        taken = self.wait_for_marks(path, TASKS) - begin
-        self.yarn.kill_app(application)
-        self.wait_for_end(application)
-        return taken
+        # The shell that starts the ApplicationMaster must leave the variable to that of the task.
+        application = self.bare.submit(f"date +%s.%N > {path}/\\$CONTAINER_ID; exec sleep 1000")
+        try:
+            return self.wait_for_marks(path, TASKS) - begin
+        finally:
+            self.yarn.kill_app(application)
+            self.wait_for_end(application)
 
     def wait_for_end(self, application: str) -> None:
         wait(lambda: not self.jobs.processes_of(application), f"the end of {application}")
