@@ -62,6 +62,18 @@ void AppendNumbers(const ParquetColumn& from, uint64_t begin, uint64_t count, st
   }
 }
 
+void AppendTexts(const ParquetColumn& from, uint64_t begin, uint64_t count,
+                 std::vector<std::string_view>* to) {
+  const int32_t* const offsets = from.offsets + begin;
+  const int32_t first = from.offsets[0];
+  const size_t had = to->size();
+  to->resize(had + count);
+  for (uint64_t i = 0; i < count; ++i) {
+    (*to)[had + i] = {from.values + (offsets[i] - first),
+                      static_cast<size_t>(offsets[i + 1] - offsets[i])};
+  }
+}
+
 void AppendValues(const ParquetColumn& from, uint64_t begin, uint64_t count, ValueType type,
                   Column* to) {
   switch (type) {
@@ -70,7 +82,7 @@ void AppendValues(const ParquetColumn& from, uint64_t begin, uint64_t count, Val
     case ValueType::kFloat:
       return AppendNumbers(from, begin, count, &to->floats);
     case ValueType::kString:
-      for (uint64_t i = begin; i < begin + count; ++i) to->strings.push_back(from.Text(i));
+      return AppendTexts(from, begin, count, &to->strings);
   }
 }
 
@@ -182,8 +194,10 @@ class ParquetDecoder : public formats::RowDecoder {
       const uint32_t begin = is_there ? from.lists[first.row] : 0;
       const uint32_t end = is_there ? from.lists[first.row + count] : 0;
       const uint32_t had = to.offsets.back();
-      for (uint64_t row = first.row + 1; row <= first.row + count; ++row) {
-        to.offsets.push_back(had + (is_there ? from.lists[row] - begin : 0));
+      const size_t rows = to.offsets.size();
+      to.offsets.resize(rows + count, had);
+      for (uint64_t row = 0; is_there && row < count; ++row) {
+        to.offsets[rows + row] += from.lists[first.row + 1 + row] - begin;
       }
       if (end > begin) AppendValues(from, begin, end - begin, field.type, &to);
     } else if (from.kind == Kind::kAbsent) {
