@@ -20,7 +20,6 @@ namespace muster::cli {
 namespace {
 
 constexpr char kConfigVariable[] = "MUSTER_KAFKA_CONFIG";
-constexpr char kPythonVariable[] = "MUSTER_PARQUET_PYTHON";
 
 // Settings whose values every user of the machine could see among the processes.
 bool IsSecret(const std::string& key) {
@@ -114,7 +113,7 @@ absl::StatusOr<data::KafkaSettings> ReadKafkaSettings(const KafkaFlags& flags) {
 std::shared_ptr<const data::SourceSet> ParquetData(const std::string& python) {
   data::ParquetSettings settings;
   settings.open_files = [] { return std::shared_ptr<io::FileSystem>(files::OpenFileSystems()); };
-  const char* const variable = std::getenv(kPythonVariable);
+  const char* const variable = std::getenv(kParquetPythonVariable);
   if (variable != nullptr && *variable != '\0') settings.python = variable;
   if (!python.empty()) settings.python = python;
   return data::NewParquetSet(std::move(settings));

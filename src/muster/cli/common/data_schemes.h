@@ -27,8 +27,10 @@ bool IsTopic(const std::string& name);
 // Reads the settings: those of the file, then those of --kafka. Errors name the line.
 absl::StatusOr<data::KafkaSettings> ReadKafkaSettings(const KafkaFlags& flags);
 
+inline constexpr char kParquetPythonVariable[] = "MUSTER_PARQUET_PYTHON";
+
 // Returns the set of Parquet files, read by `python` or, if it is "", by the Python that the
-// variable MUSTER_PARQUET_PYTHON names (default: python3).
+// variable names (default: python3).
 std::shared_ptr<const data::SourceSet> ParquetData(const std::string& python);
 
 // Returns the table for data::SourceSpec::schemes. A file of settings that is broken is an error of

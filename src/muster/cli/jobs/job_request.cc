@@ -228,6 +228,9 @@ void AddNotes(const std::string& place, JobRequest* request) {
   std::set<std::string> unused;
   for (const auto& [type, replica] : request->spec.replicas) {
     for (const std::string& field : job::UnusedFields(replica.pod_template)) unused.insert(field);
+    const auto process = job::ParseProcess(replica.pod_template);
+    const bool has_volumes = process.ok() && !process->volumes.empty();
+    if (!place.empty() && has_volumes) unused.insert("volumes (give paths that its machines have)");
   }
   for (const std::string& field : job::UnusedPolicies(request->spec)) unused.insert(field);
   if (unused.empty()) return;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "muster/cli/common/data_schemes.h"
 #include "muster/cli/common/help.h"
 #include "muster/cli/common/next_steps.h"
 #include "muster/cli/jobs/job_client.h"
@@ -147,6 +148,24 @@ absl::Status CheckYarnData(io::FileSystem& files, const char* flag,
   return absl::OkStatus();
 }
 
+namespace {
+
+// Tasks read Parquet by the Python of this command's environment, unless theirs names another one.
+void PassParquetPython(job::JobSpec* spec) {
+  const char* const python = std::getenv(kParquetPythonVariable);
+  if (python == nullptr || *python == '\0') return;
+  for (auto& [type, replica] : spec->replicas) {
+    const auto process = job::ParseProcess(replica.pod_template);
+    const bool is_given =
+        process.ok() && std::ranges::any_of(process->env, [](const auto& variable) {
+          return variable.first == kParquetPythonVariable;
+        });
+    if (!is_given) job::SetEnv(kParquetPythonVariable, python, &replica.pod_template);
+  }
+}
+
+}  // namespace
+
 absl::Status SubmitToYarn(const JobRequest& request, const YarnFlags& flags) {
   for (const std::string& note : request.notes) SayOfJob(note);
   const auto files = files::OpenFileSystems();
@@ -156,8 +175,9 @@ absl::Status SubmitToYarn(const JobRequest& request, const YarnFlags& flags) {
   MUSTER_RETURN_IF_ERROR(FreeName(name));
   MUSTER_ASSIGN_OR_RETURN(const std::string jobs, control::JobsFolder());
   MUSTER_ASSIGN_OR_RETURN(const auto folder, control::MakeJobFolder(jobs, name));
-  const auto record =
-      launch::yarn::SubmitJob(request.spec, request.options, options, config, folder);
+  job::JobSpec spec = request.spec;
+  PassParquetPython(&spec);
+  const auto record = launch::yarn::SubmitJob(spec, request.options, options, config, folder);
   if (!record.ok()) {
     (void)files->RemoveAll(folder.path);  // the first error counts
     return record.status();

@@ -33,6 +33,8 @@ constexpr size_t kMaxOthers = 32;
 // share of its rows.
 constexpr size_t kMaxUnknownMarks = 2;
 constexpr uint64_t kOneMarkOf = 20;
+// So many numbers that are all dates of the form 20261124 are no accident.
+constexpr uint64_t kLeastCompactDates = 5;
 // A text that is a number in more than one value of so many is taken for numbers with odd words.
 constexpr uint64_t kNumbersOf = 2;
 
@@ -260,8 +262,8 @@ void ColumnProfiler::FindUnread(ColumnProfile* profile) const {
     return found(Unread::kTimes, unread_time_);
   }
   if (month_or_days_ > 0 && are_nearly_all(month_or_days_ + dates_)) {
-    const bool has_points = month_or_day_.find('.') != std::string::npos;
-    return found(has_points ? Unread::kShortDates : Unread::kMonthOrDay, month_or_day_);
+    const bool is_short = !HasFullYear(month_or_day_);
+    return found(is_short ? Unread::kShortDates : Unread::kMonthOrDay, month_or_day_);
   }
   // Codes are no amounts, other than a huge number or two among amounts.
   const bool are_amounts = codes_ == huge_ && codes_ * kOneMarkOf <= numbers;
@@ -298,6 +300,10 @@ void ColumnProfiler::Add(std::string_view value) {
       if (IsGrouped(text) && grouped_++ == 0) grouped_number_ = text;
     }
     AddNumber(number->value);
+    if (const auto seconds = formats::ParseDateCell(text); seconds && number->whole) {
+      ++compact_dates_;
+      compact_seconds_.Add(static_cast<double>(*seconds));
+    }
   } else {
     AddOther(text);
   }
@@ -327,6 +333,7 @@ bool ColumnProfiler::IsAllBut(uint64_t count, std::vector<Counted>* marks) const
 Kind ColumnProfiler::FindKind(std::vector<Counted>* marks) const {
   if (values_ == 0) return Kind::kNothing;
   if (codes_ == 0 && IsAllBut(ints_ + floats_, marks)) {
+    if (AreCompactDates()) return Kind::kDate;
     return floats_ == 0 ? Kind::kInt : Kind::kFloat;
   }
   marks->clear();
@@ -339,6 +346,11 @@ Kind ColumnProfiler::FindKind(std::vector<Counted>* marks) const {
     if (IsTextMark(other.first)) marks->push_back(other);
   }
   return Kind::kText;
+}
+
+bool ColumnProfiler::AreCompactDates() const {
+  return compact_dates_ == ints_ && floats_ == 0 && compact_dates_ >= kLeastCompactDates &&
+         profile_.stored == formats::ValueType::kString;
 }
 
 ColumnProfile ColumnProfiler::Finish() const {
@@ -354,7 +366,7 @@ ColumnProfile ColumnProfiler::Finish() const {
   if (profile.is_number()) profile.numbers = numbers_;
   if (profile.is_number() && grouped_ == points_) profile.grouped_number = grouped_number_;
   if (profile.is_number() && !negative_) profile.logarithms = logarithms_;
-  if (profile.is_seconds()) profile.numbers = seconds_;
+  if (profile.is_seconds()) profile.numbers = AreCompactDates() ? compact_seconds_ : seconds_;
   if (profile.kind == Kind::kDate) profile.date_order = FindOrder();
   if (profile.date_order != DateOrder::kUnknown) {
     const bool month_first = profile.date_order == DateOrder::kMonthFirst;

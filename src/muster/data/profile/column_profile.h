@@ -104,6 +104,7 @@ class ColumnProfiler {
   void AddUnread(std::string_view value);
   void FindUnread(ColumnProfile* profile) const;
   void AddNumber(double value);
+  bool AreCompactDates() const;
   // Whether `count` counts all values except marks, which become *marks.
   bool IsAllBut(uint64_t count, std::vector<ColumnProfile::Counted>* marks) const;
   ColumnProfile::Kind FindKind(std::vector<ColumnProfile::Counted>* marks) const;
@@ -113,6 +114,8 @@ class ColumnProfiler {
   size_t bytes_ = 0;
   uint64_t values_ = 0;
   uint64_t ints_ = 0, floats_ = 0, dates_ = 0, times_ = 0;
+  uint64_t compact_dates_ = 0;  // ints that are dates without separators: 20261124
+  NumberSums compact_seconds_ = {};
   uint64_t ordered_dates_ = 0;  // those of either order
   OrderedDates month_first_, day_first_;
   const formats::DateOrder preferred_order_;

@@ -86,8 +86,8 @@ TEST_F(ProfileTest, NumbersAndDatesInUnreadFormsAreText) {
   EXPECT_THAT(find({"1,234", "1,234,567.50", "12.5"}), Pair(Unread::kCommaNumbers, "1,234"));
   EXPECT_THAT(find({"11/12/2026", "?"}), Pair(Unread::kMonthOrDay, "11/12/2026"));
   EXPECT_THAT(find({"11/24/2026", "24/11/2026"}), Pair(Unread::kMonthOrDay, "11/24/2026"));
-  EXPECT_THAT(find({"1/2/26 10:30", "2026-11-24"}), Pair(Unread::kMonthOrDay, "1/2/26 10:30"));
-  EXPECT_THAT(find({"24/11/26"}), Pair(Unread::kMonthOrDay, "24/11/26"));
+  EXPECT_THAT(find({"1/2/26 10:30", "2026-11-24"}), Pair(Unread::kShortDates, "1/2/26 10:30"));
+  EXPECT_THAT(find({"24/11/26"}), Pair(Unread::kShortDates, "24/11/26"));
   EXPECT_THAT(find({"24.11.26", "1.2.26"}), Pair(Unread::kShortDates, "24.11.26"));
   EXPECT_THAT(find({"13:05 PM", "11:05 AM"}), Pair(Unread::kTimes, "13:05 PM"));
   EXPECT_THAT(find({"13:05", "125:30.5", "1:02:03"}), Pair(Unread::kTimes, "125:30.5"));
@@ -113,6 +113,16 @@ TEST_F(ProfileTest, ADayOverTwelveTellsTheOrderOfAllDates) {
   EXPECT_EQ(british.date_order, formats::DateOrder::kDayFirst);
   EXPECT_EQ(british.numbers.min, 1767312000);
   EXPECT_EQ(Column({"2026-11-24"}).date_order, formats::DateOrder::kUnknown);
+}
+
+TEST_F(ProfileTest, NumbersThatAreAllDatesWithoutSeparatorsAreDates) {
+  const ColumnProfile column =
+      Column({"20261124", "20261125", "19991231", "20260102", "", "?", "20260103"});
+  EXPECT_EQ(column.kind, Kind::kDate);
+  EXPECT_EQ(column.numbers.max, 1795564800) << "2026-11-25";
+  EXPECT_EQ(Column({"20261124", "20261125"}).kind, Kind::kInt) << "too few to tell";
+  EXPECT_EQ(Column({"20261124", "20261125", "20261332", "20260102", "20260103", "20260104"}).kind,
+            Kind::kInt);
 }
 
 TEST_F(ProfileTest, AnOrderThatIsGivenReadsAllDates) {

@@ -120,6 +120,16 @@ def test_files_are_printed_replaced_and_removed(place, here, muster) -> None:
     assert "no file matches" in muster.fail("fs", "ls", place)
 
 
+def test_names_have_any_characters(place, here, muster) -> None:
+    (here / "dätä é").mkdir()
+    (here / "dätä é" / "名 %41#1?.csv").write_text("one\n")
+    muster.run("fs", "put", here / "dätä é", place)
+    muster.run("fs", "put", here / "dätä é" / "名 %41#1?.csv", f"{place}/ö.csv")
+    assert names(muster, place, "--recursive") == ["dätä é", "dätä é/名 %41#1?.csv", "ö.csv"]
+    assert muster.run("fs", "cat", f"{place}/ö.csv") == "one\n"
+    assert muster.run("fs", "cat", f"{place}/dätä é/*.csv") == "one\n"
+
+
 def test_a_user_calls_for_another(hdfs, place, here, muster, monkeypatch) -> None:
     path = place.removeprefix(hdfs.url)
     monkeypatch.setenv("HADOOP_USER_NAME", getpass.getuser())  # who may, by core-site.xml

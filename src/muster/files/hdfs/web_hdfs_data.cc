@@ -6,6 +6,7 @@
 
 #include "muster/base/strings.h"
 #include "muster/files/hdfs/web_hdfs_calls.h"
+#include "muster/net/http/message.h"
 
 namespace muster::files {
 namespace {
@@ -19,6 +20,18 @@ constexpr double kSuspectSeconds = 30;  // a DataNode that did not answer is lef
 // HOST:PORT of "http://HOST:PORT".
 std::string GetAuthority(const std::string& url) { return url.substr(url.find("//") + 2); }
 
+// A NameNode's JSON has the characters of a path beyond ASCII as they are, and a DataNode would
+// read their bytes as Latin-1.
+std::string EscapeBeyondAscii(std::string_view target) {
+  std::string escaped;
+  for (const char& c : target) {
+    const std::string_view byte(&c, 1);
+    escaped +=
+        static_cast<unsigned char>(c) < 0x80 ? std::string(byte) : net::EscapeForTarget(byte);
+  }
+  return escaped;
+}
+
 }  // namespace
 
 absl::StatusOr<net::HttpLocation> WebHdfs::Locate(const Answer& answer,
@@ -30,7 +43,7 @@ absl::StatusOr<net::HttpLocation> WebHdfs::Locate(const Answer& answer,
     MUSTER_ASSIGN_OR_RETURN(const Json json, formats::ParseJsonObject(answer.text, What(call)));
     location = formats::JsonFields(json, What(call)).Text("Location");
   }
-  auto parsed = net::ParseHttpLocation(location);
+  auto parsed = net::ParseHttpLocation(EscapeBeyondAscii(location));
   return parsed.ok() ? std::move(parsed) : Annotate(parsed.status(), What(call));
 }
 

@@ -15,6 +15,7 @@ from testbed.hadoop.cluster import configuration
 from testbed.hadoop.yarn_jobs import YarnJobs
 from testbed.muster import Muster
 from testbed.ports import free_port
+from testbed.waiting import wait
 
 MODEL = """
 inputs: {x: float, y: int}
@@ -52,6 +53,14 @@ def test_a_queue_that_does_not_exist(jobs: YarnJobs) -> None:
 def test_more_memory_than_a_node_has(jobs: YarnJobs) -> None:
     said = refuse(jobs, "--memory", "1Ti")
     assert "worker wants 1048576 MiB of memory" in said and "at most 8192 MiB" in said
+
+
+def test_more_memory_than_the_cluster_has(jobs: YarnJobs) -> None:
+    jobs.ok("run", "--on", "yarn", "--memory", "6Gi", "--workers", 4, "--detach", "--name", "large", "--", "true")
+    said = "containers of 6144 MB and 1 core, for which YARN has no room in queue root.default"
+    wait(lambda: said in jobs.ok("status", "large"), "the containers")
+    jobs.ok("stop", "large")
+    jobs.wait_until_nothing_runs("large")
 
 
 def test_more_cores_than_a_node_has(jobs: YarnJobs) -> None:

@@ -50,6 +50,28 @@ absl::Status ToStatus(const net::HttpAnswer& answer, const std::string& url) {
                       StrCat("the ResourceManager at ", url, ": ", message.substr(0, kMaxText)));
 }
 
+// YARN lists the wish for any node ("*") beside those for single nodes and racks.
+std::vector<WantedContainers> ReadWanted(const Json& requests) {
+  std::vector<WantedContainers> wanted;
+  for (const Json& request : requests) {
+    JsonFields fields(request, "resourceRequests");
+    JsonFields size(fields.Object("capability"), "capability");
+    const WantedContainers one = {.count = fields.Int("numContainers", 0, 0, INT32_MAX),
+                                  .memory_mb = size.Int("memory", 0, 0, INT64_MAX),
+                                  .cores = size.Int("vCores", 0, 0, INT32_MAX)};
+    if (fields.Text("resourceName") != "*" || one.count == 0) continue;
+    const auto same = std::ranges::find_if(wanted, [&one](const WantedContainers& other) {
+      return other.memory_mb == one.memory_mb && other.cores == one.cores;
+    });
+    if (same == wanted.end()) {
+      wanted.push_back(one);
+    } else {
+      same->count += one.count;
+    }
+  }
+  return wanted;
+}
+
 Application ReadApplication(const Json& json) {
   JsonFields fields(json, "app");
   return {.id = fields.Text("id"),
@@ -61,7 +83,8 @@ Application ReadApplication(const Json& json) {
           .diagnostics = fields.Text("diagnostics"),
           .started_seconds = fields.Number("startedTime", 0) / 1000,
           .finished_seconds = fields.Number("finishedTime", 0) / 1000,
-          .log_aggregation = fields.Text("logAggregationStatus")};
+          .log_aggregation = fields.Text("logAggregationStatus"),
+          .wanted = ReadWanted(fields.List("resourceRequests"))};
 }
 
 bool AddLeafQueues(const Json& node, std::vector<std::string>* names) {

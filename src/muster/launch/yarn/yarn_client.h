@@ -34,6 +34,11 @@ struct NewApplication {
   int64_t most_memory_mb = 0, most_vcores = 0, most_gpus = 0;  // of one container
 };
 
+// Containers that an application waits for, of one size.
+struct WantedContainers {
+  int64_t count = 0, memory_mb = 0, cores = 0;
+};
+
 struct Application {
   std::string id = {}, name = {}, queue = {}, user = {};
   std::string state = {};         // "ACCEPTED", "RUNNING", "FINISHED", ...
@@ -41,6 +46,7 @@ struct Application {
   std::string diagnostics = {};
   double started_seconds = 0, finished_seconds = 0;  // wall time; 0: not yet
   std::string log_aggregation = {};  // "NOT_START", "RUNNING", "SUCCEEDED", "DISABLED", ...
+  std::vector<WantedContainers> wanted = {};  // of a running one; each size once
 
   bool has_ended() const { return state == "FINISHED" || state == "FAILED" || state == "KILLED"; }
   // Some nodes have yet to write what the containers printed to HDFS.

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_join.h"
 
 #include "muster/control/coordinator.h"
 #include "muster/control/job_access.h"
@@ -22,6 +24,7 @@ using formats::JsonFields;
 
 constexpr double kAskSeconds = 5;
 constexpr auto kDescribedAge = std::chrono::seconds(1);
+constexpr auto kContainersPatience = std::chrono::seconds(10);
 constexpr uint64_t kMaxUrlBytes = 4096;
 constexpr double kRemoveSeconds = 20;
 constexpr int kJournalTries = 5;
@@ -157,6 +160,7 @@ absl::StatusOr<Json> YarnPlace::Describe() {
   auto job = Ask("GET", "/v1/status", Json());
   if (!job.ok()) job = DescribeWithout(job.status());
   if (!job.ok()) return Annotate(job.status(), StrCat("the job of ", record_.id));
+  ExplainLacking(&*job);
   (*job)["application"] = record_.id;
   (*job)["page"] = page_;
   for (const Json& each : (*job)["tasks"]) {
@@ -168,6 +172,33 @@ absl::StatusOr<Json> YarnPlace::Describe() {
   described_ = *job;
   described_at_ = std::chrono::steady_clock::now();
   return job;
+}
+
+// A job whose tasks have had no container for some time is told what YARN says.
+void YarnPlace::ExplainLacking(Json* job) {
+  const auto lacks = [](const Json& each) {
+    JsonFields task(each, "task");
+    return task.Text("phase") == "starting" && task.Text("address").empty();
+  };
+  const auto now = std::chrono::steady_clock::now();
+  JsonFields fields(*job, "job");
+  if (fields.Text("phase") != "active" || std::ranges::none_of(fields.List("tasks"), lacks)) {
+    lacking_since_.reset();
+    return;
+  }
+  // A command that looks once takes them for lacking since the job has begun.
+  const double born = fields.Number("start_time", 0);
+  const std::chrono::duration<double> wall = std::chrono::system_clock::now().time_since_epoch();
+  const std::chrono::duration<double> age(described_.is_null() && born > 0 ? wall.count() - born
+                                                                           : 0);
+  if (!lacking_since_) {
+    lacking_since_ = now - std::chrono::duration_cast<std::chrono::steady_clock::duration>(age);
+  }
+  if (now - *lacking_since_ < kContainersPatience) return;
+  const auto app = client_->Get(record_.id);
+  if (!app.ok()) return;
+  const std::string wanted = DescribeWanted(*app);
+  if (!wanted.empty()) (*job)["coordinator"] = wanted;
 }
 
 absl::StatusOr<std::optional<ContainerInfo>> YarnPlace::FindContainer(const std::string& task) {
@@ -263,6 +294,19 @@ std::string DescribeWaiting(const Application& app) {
   if (why.starts_with('[')) why.erase(0, why.find(']') + 1);  // the time
   why = OneLine(why.substr(0, why.find(" Details :")));       // numbers of the queue, which change
   return StrCat("it waits in YARN's queue ", app.queue, why.empty() ? "" : ": ", why);
+}
+
+std::string DescribeWanted(const Application& app) {
+  std::vector<std::string> sizes;
+  for (const WantedContainers& wanted : app.wanted) {
+    sizes.push_back(StrCat(wanted.count, wanted.count == 1 ? " container of " : " containers of ",
+                           wanted.memory_mb, " MB and ", wanted.cores,
+                           wanted.cores == 1 ? " core" : " cores"));
+  }
+  if (sizes.empty()) return "";
+  return StrCat("waits for ", absl::StrJoin(sizes, " and "),
+                ", for which YARN has no room in queue ", app.queue,
+                ": all tasks must have theirs before the first one starts");
 }
 
 Json Describe(const Application& app) {

@@ -56,6 +56,7 @@ class YarnPlace : public control::JobPlace, private ContainerLookup {
   absl::StatusOr<Json> Ask(const std::string& method, const std::string& path, const Json& body);
   absl::StatusOr<Json> DescribeJournal();
   absl::StatusOr<Json> DescribeWithout(const absl::Status& silence);
+  void ExplainLacking(Json* job);
 
   const control::JobFolder folder_;
   const control::PlaceRecord record_;
@@ -67,12 +68,17 @@ class YarnPlace : public control::JobPlace, private ContainerLookup {
   std::unique_ptr<net::HttpClient> coordinator_;  // at url_; null: none was found
   Json described_;                                // as it was described last
   std::chrono::steady_clock::time_point described_at_ = {};
+  // Since when tasks have no container; none: all have one.
+  std::optional<std::chrono::steady_clock::time_point> lacking_since_ = {};
   std::map<std::string, ContainerInfo> containers_;  // by task: where it was seen last
 };
 
 // Why an application that YARN has accepted does not run yet. It changes only if something has
 // happened.
 std::string DescribeWaiting(const Application& app);
+
+// Which containers a running application has asked for and not got; "" if it has all.
+std::string DescribeWanted(const Application& app);
 
 // What the ResourceManager says of an application, as the description of a job without its tasks.
 formats::Json Describe(const Application& app);

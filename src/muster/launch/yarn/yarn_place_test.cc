@@ -23,6 +23,17 @@ TEST(YarnPlaceTest, WaitingIsToldInFewWords) {
   EXPECT_EQ(DescribeWaiting(app), starts) << "which is told once";
 }
 
+TEST(YarnPlaceTest, ContainersThatAreNotThereAreTold) {
+  Application app = {.queue = "root.q"};
+  EXPECT_EQ(DescribeWanted(app), "");
+  app.wanted = {{.count = 2, .memory_mb = 6144, .cores = 1},
+                {.count = 1, .memory_mb = 512, .cores = 2}};
+  EXPECT_EQ(DescribeWanted(app),
+            "waits for 2 containers of 6144 MB and 1 core and 1 container of 512 MB and 2 cores, "
+            "for which YARN has no room in queue root.q: all tasks must have theirs before the "
+            "first one starts");
+}
+
 TEST(YarnPlaceTest, TheMessageOfAFailedApplicationIsItsMasters) {
   const Application app = {.id = "application_1_2",
                            .state = "FINISHED",

@@ -270,8 +270,8 @@ std::string DescribeUnread(const ColumnProfile& column) {
                     "as 2026-11-24");
     case ColumnProfile::Unread::kShortDates:
       return StrCat("dates such as ", example,
-                    ", with a year of two digits, are read as words; give --dates day_first ",
-                    "(for years of 1969 to 2068), or write them as 24.11.2026");
+                    ", with a year of two digits, are read as words; give --dates month_first or ",
+                    "--dates day_first (for years of 1969 to 2068), or write them as 2026-11-24");
     case ColumnProfile::Unread::kTimes:
       return StrCat("times such as ", example, " are read as words; write them as 13:05 or ",
                     "13:05:09 or 1:05 PM, or as a number, of minutes for instance");

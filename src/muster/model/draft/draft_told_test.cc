@@ -85,7 +85,7 @@ TEST_F(DraftTest, DatesWithAYearOfTwoDigitsAreTold) {
   for (int i = 0; i < 60; ++i) text += StrCat(1 + i % 9, ".3.26,", i % 7, ",", i % 2, "\n");
   EXPECT_THAT(Make(text, "y").warnings,
               ElementsAre(HasSubstr("dates such as 1.3.26, with a year of two digits, are read as "
-                                    "words; give --dates day_first")));
+                                    "words; give --dates month_first or --dates day_first")));
 }
 
 TEST_F(DraftTest, NumbersThatMayStandForMissingValuesAreTold) {
