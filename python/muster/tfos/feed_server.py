@@ -1,10 +1,10 @@
 """A node's side of feeds: partitions of rows arrive, one after the other, and results leave.
 
 A feed is one call of train() or one inference. The other side is muster.tfos.feeder. Messages are
-tuples; from the feeder: ("feed", Hello), ("rows", number of the first one, rows), ("end",); from the
-node: ("wait", rows taken by the program so far), ("start", rows that earlier attempts have brought),
-("taken", rows of the partition taken by the program), ("results", list), ("terminated",),
-("failed", text).
+tuples; from the feeder: ("feed", Hello), ("rows", number of the first one, rows), ("batch", number of
+its first row, a record batch of Arrow as bytes), ("end",); from the node: ("wait", rows taken by the
+program so far), ("start", rows that earlier attempts have brought), ("taken", rows of the partition
+taken by the program), ("results", list), ("terminated",), ("failed", text).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import threading
 import time
 from typing import Any, Deque, Dict, List, NamedTuple, Optional, Tuple
 
+from muster.tfos import arrow_batches
 from muster.tfos.channel import Channel, Closed, listen
 from muster.tfos.marker import EndPartition
 from muster.tfos.TFManager import FeedQueue, TFManager
@@ -171,9 +172,11 @@ class FeedServer:
                     queue.put(EndPartition())  # a short batch is not kept back
                 continue
             first, rows = message[1:]
+            if message[0] == "batch":
+                        rows = arrow_batches.load(rows)
             rows = rows[partition.arrived - first :]
             partition.arrived += len(rows)
-            if rows:
+            if len(rows):
                 queue.put_block(rows, self._taker(channel, hello, partition))
 
     def _taker(self, channel: Channel, hello: Hello, partition: _Partition) -> Any:
