@@ -143,9 +143,10 @@ class DataFeed:
         parts = self._take_columns(batch_size, arrow_batches.arrays_of)
         if not parts:
             return {}
-        columns = parts[0].names() if self.input_tensors is None else self._columns
-        arrays = (arrow_batches.joined([part.column(name) for part in parts]) for name in columns)
-        return dict(zip(self.input_tensors or columns, arrays))
+        columns = parts[0] if len(parts) == 1 else arrow_batches.joined(parts)
+        if self.input_tensors is None:
+            return dict(columns.all())
+        return dict(zip(self.input_tensors, map(columns.column, self._columns)))
 
     def next_arrow(self, batch_size: int) -> Any:
         """As next_columns, but a pyarrow.Table; an empty one where the feed has ended."""

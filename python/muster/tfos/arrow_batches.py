@@ -5,11 +5,11 @@ Programs that are fed with other rows need no pyarrow.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 # A view is what a program reads of a batch, made once for all of its rows. A slice of it can be taken.
 View = Callable[[Any], Any]
-BLOCK_BYTES = 1 << 20  # the most that a block on its way should have
+BLOCK_BYTES = 1 << 21  # the most that a block on its way should have
 
 
 def blocks_of(batches: Iterator[Any], skip: int) -> Iterator[Any]:
@@ -22,22 +22,16 @@ def blocks_of(batches: Iterator[Any], skip: int) -> Iterator[Any]:
             yield batch.slice(first, rows)
 
 
-def dump(batch: Any) -> Any:
-    """The batch with its schema, as a stream of Arrow in a buffer."""
-    import pyarrow
-
-    sink = pyarrow.BufferOutputStream()
-    with pyarrow.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue()
+def dump(batch: Any) -> Tuple[bytes, Any]:
+    """The schema and the batch, as messages of Arrow's IPC; the batch is in a buffer."""
+    return batch.schema.serialize().to_pybytes(), batch.serialize()
 
 
-def load(data: Any) -> Any:
-    """The batch in the bytes that dump() has made. It uses their memory."""
-    import pyarrow
+def load(schema: bytes, data: Any) -> Any:
+    """The batch that dump() has written. It uses the memory of its data."""
+    from pyarrow import ipc, py_buffer
 
-    with pyarrow.ipc.open_stream(pyarrow.py_buffer(data)) as reader:
-        return reader.read_next_batch()
+    return ipc.read_record_batch(py_buffer(data), ipc.read_schema(py_buffer(schema)))
 
 
 class Columns:
@@ -53,8 +47,8 @@ class Columns:
         begin, end, _ = rows.indices(self._rows)
         return Columns({name: column[begin:end] for name, column in self._columns.items()}, end - begin)
 
-    def names(self) -> List[str]:
-        return list(self._columns)
+    def all(self) -> Dict[str, Any]:
+        return self._columns
 
     def column(self, name: str) -> Any:
         if name not in self._columns:
@@ -112,12 +106,15 @@ def _array_of(column: Any) -> Any:
     return column.to_numpy(zero_copy_only=False)
 
 
-def joined(arrays: List[Any]) -> Any:
-    """The rows of several arrays in one."""
+def joined(parts: List[Columns]) -> Columns:
+    """The rows of several views by arrays_of in one."""
+    arrays = {name: _joined([part.column(name) for part in parts]) for name in parts[0].all()}
+    return Columns(arrays, sum(map(len, parts)))
+
+
+def _joined(arrays: List[Any]) -> Any:
     import numpy as np
 
-    if len(arrays) == 1:
-        return arrays[0]
     if len({array.shape[1:] for array in arrays}) == 1:
         return np.concatenate(arrays)
     rows = [row for array in arrays for row in array]

@@ -331,7 +331,7 @@ def test_columns_as_arrays() -> None:
         }
     )
     both = [arrow_batches.arrays_of(batch), arrow_batches.arrays_of(batch)[1:2]]
-    arrays = {name: arrow_batches.joined([part.column(name) for part in both]) for name in both[0].names()}
+    arrays = arrow_batches.joined(both).all()
     assert arrays["int"].dtype == np.int64 and arrays["int"].tolist() == [1, 2, 2]
     assert np.isnan(arrays["null"][1]) and arrays["null"][0] == 1
     assert arrays["bool"].dtype == np.bool_
@@ -339,7 +339,7 @@ def test_columns_as_arrays() -> None:
     assert [part.tolist() for part in arrays["ragged"]] == [[1, 2], [3], [3]]
     assert arrays["empty"].shape == (3, 0)
     ragged = both[0].column("ragged")
-    assert [len(row) for row in arrow_batches.joined([np.zeros((2, 3)), ragged])] == [3, 3, 2, 1]
-    assert [len(row) for row in arrow_batches.joined([np.zeros((1, 2)), ragged[:1]])] == [2, 2]
+    assert [len(row) for row in arrow_batches._joined([np.zeros((2, 3)), ragged])] == [3, 3, 2, 1]
+    assert [len(row) for row in arrow_batches._joined([np.zeros((1, 2)), ragged[:1]])] == [2, 2]
     with pytest.raises(ValueError, match="no column 'other'; it has: int, null"):
         both[0].column("other")

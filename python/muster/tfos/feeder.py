@@ -286,7 +286,8 @@ class _BatchFeeder(_Feeder):
         return arrow_batches.blocks_of(rows, self._skip)
 
     def _send(self, channel: Channel, block: Any) -> None:
-        channel.send(("batch", self._sent), arrow_batches.dump(block))
+        schema, data = arrow_batches.dump(block)
+        channel.send(("batch", self._sent, schema), data)
 
 
 _NOTHING = object()
