@@ -138,7 +138,7 @@ def test_an_error_while_columns_are_under_way(spark: Any) -> None:
 
     cluster = run(spark, program, None)
     with pytest.raises(MusterError, match="no column 'other'; it has: id"):
-        cluster.train(spark.range(0, 100_000_000, 1, 4), 1)
+        cluster.train(spark.range(0, 10_000_000, 1, 4), 1)
 
 
 def test_the_page_about_columns(tmp_path: pathlib.Path) -> None:
