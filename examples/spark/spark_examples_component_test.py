@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -10,10 +11,11 @@ import subprocess
 import sys
 from typing import Callable
 
+import pytest
 from pyarrow import dataset
 
 from testbed.muster import Muster
-from testbed.spark import sessions
+from testbed.spark import notebooks, sessions
 
 CLICKS = "examples/clicks/clicks.yaml"
 
@@ -78,3 +80,24 @@ def test_a_hive_table(
     scores = dataset.dataset(tmp_path / "warehouse/scores", format="orc").to_table().to_pandas()
     assert len(scores) == 222 and set(scores["PassengerId"] % 4) == {0}
     assert (scores["prediction"] == scores["Survived"]).mean() > 0.75
+
+
+def test_the_notebook_of_clicks(muster: Muster, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    muster.run("sample", "clicks", "--rows", 8000, "--out", tmp_path / "clicks.csv")
+    shutil.copy(repository / CLICKS, tmp_path)
+    said = notebooks.run(repository / "examples/spark/clicks.ipynb", tmp_path)
+    found = re.search(r"AUC of the test rows: ([\d.]+)", said)
+    assert found and float(found[1]) > 0.7
+
+
+def test_the_notebook_of_columns(repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    said = notebooks.run(repository / "examples/spark/columns.ipynb", tmp_path)
+    assert "weights: 2.000 -1.000 0.500" in said
+
+
+@pytest.mark.parametrize("name", ["clicks", "columns"])
+def test_a_notebook_holds_no_results(name: str, repository: pathlib.Path) -> None:
+    made = json.loads((repository / f"examples/spark/{name}.ipynb").read_text())
+    assert made["nbformat"] == 4
+    cells = [cell for cell in made["cells"] if cell["cell_type"] == "code"]
+    assert cells and all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import uuid
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from muster import binary
 from muster.spark import manifest
@@ -23,6 +23,7 @@ from muster.tfos.feeder import Feed
 from muster.tfos.link import Link
 from muster.tfos.node_process import ADDRESS, COMMAND, Program
 from muster.tfos.nodes import Nodes, Role, roles
+from muster.tfos.training_data import TrainingData, repeat
 
 logger = logging.getLogger("muster")
 
@@ -43,14 +44,6 @@ class InputMode:
     SPARK = 1  # TFCluster.train() and inference() send them
 
 
-class _Fed(NamedTuple):
-    """What train() was called with."""
-
-    rdd: Any
-    timeout: float
-    queue: str
-
-
 class TFCluster:
     """A cluster that runs. Made by run()."""
 
@@ -66,7 +59,7 @@ class TFCluster:
         self._nodes = nodes
         self._server = server
         self._link = Link(server.url, server.token)
-        self._fed: List[_Fed] = []  # what nodes have got, and get again when they are started again
+        self._fed: List[TrainingData] = []  # what nodes have got, and get again when they are started again
         self._delivered = 0  # how many of them the nodes of now have got
         self._restarts = nodes.restarts()  # of the nodes of now
 
@@ -80,6 +73,8 @@ class TFCluster:
     ) -> None:
         """Sends the rows of an RDD, num_epochs times (0: 10 times), or of a DStream, to the workers.
 
+        A DataFrame in place of an RDD is sent by columns, many times as fast as its .rdd is; programs get its
+        rows by next_batch(), or its columns by next_columns() and next_arrow() of their DataFeed.
         Returns when programs have taken all rows, each once, or want no more. When a node is lost, also
         later, the cluster is started again, and gets all that it was fed again; of a DStream, the RDD
         that is under way. reservation.Client(cluster_meta["server_addr"]).request_stop() of any program
@@ -93,10 +88,10 @@ class TFCluster:
             if self.server is None:
                 self.server = reservation.Server(1)
                 self.cluster_meta["server_addr"] = self.server.start()
-            dataRDD.foreachRDD(lambda rdd: self._feed_part(_Fed(rdd, feed_timeout, qname)))
+            dataRDD.foreachRDD(lambda rdd: self._feed_part(TrainingData(rdd, feed_timeout, qname)))
         else:
-            rdd = self.sc.union([dataRDD] * (num_epochs or _EPOCHS))
-            self._fed.append(_Fed(rdd, feed_timeout, qname))
+            rows = repeat(dataRDD, num_epochs or _EPOCHS, self.sc)
+            self._fed.append(TrainingData(rows, feed_timeout, qname))
             try:
                 self._deliver()
             except BaseException:
@@ -163,17 +158,17 @@ class TFCluster:
             if self._feed(self._fed[self._delivered], restarts):
                 self._delivered += 1
 
-    def _feed_part(self, fed: _Fed) -> None:
+    def _feed_part(self, fed: TrainingData) -> None:
         """Feeds an RDD of a DStream, which nodes that are started again later do not get."""
         while not self._feed(fed, self._nodes.restarts()):
             pass
 
-    def _feed(self, fed: _Fed, restarts: int) -> bool:
+    def _feed(self, fed: TrainingData, restarts: int) -> bool:
         """False if the cluster was started again meanwhile."""
         feed = Feed(self._link, uuid.uuid4().hex, restarts, fed.queue, fed.timeout)
         try:
             with _Cancelling(self.sc, feed.name, self._is_in_vain):
-                fed.rdd.foreachPartition(feed.train())
+                fed.deliver(feed)
             return True
         except Exception as error:
             if self._nodes.want_no_rows() and self._nodes.error() is None:

@@ -8,15 +8,30 @@ import threading
 import time
 from typing import Any, Callable, Deque, Dict, List, Optional, Sequence
 
+from muster.tfos.arrow_batches import View, rows_of
 from muster.tfos.marker import EndFeed
 
 Taken = Callable[[int], None]  # told how many rows were taken
 
 
 class _Block:
-    def __init__(self, items: List[Any], taken: Optional[Taken]) -> None:
+    """Rows, or one marker, in a list; or rows in a record batch of Arrow."""
+
+    def __init__(self, items: Any, taken: Optional[Taken]) -> None:
         self.items, self.taken = items, taken
         self.next = 0
+        self._view: Any = None
+        self._viewed: Any = items  # the view of the items
+
+    def take(self, count: int, view: View) -> Any:
+        if not isinstance(self.items, list) and self._view is not view:
+            self._view, self._viewed = view, view(self.items)
+        part = self._viewed[self.next : self.next + count]
+        self.next += len(part)
+        return part
+
+    def is_end(self) -> bool:
+        return isinstance(self.items, list) and isinstance(self.items[0], EndFeed)
 
 
 class FeedQueue:
@@ -33,8 +48,8 @@ class FeedQueue:
     def put(self, item: Any, block: bool = True, timeout: Optional[float] = None) -> None:
         self.put_block([EndFeed() if item is None else item])
 
-    def put_block(self, items: List[Any], taken: Optional[Taken] = None) -> None:
-        """taken: called by the thread that takes rows of this block."""
+    def put_block(self, items: Any, taken: Optional[Taken] = None) -> None:
+        """items: a list, or a record batch. taken: called by the thread that takes rows of this block."""
         with self._change:
             self._blocks.append(_Block(items, taken))
             self._change.notify_all()
@@ -43,8 +58,13 @@ class FeedQueue:
         item = self.take(1, block, timeout)[0]
         return None if isinstance(item, EndFeed) else item
 
-    def take(self, count: int, block: bool = True, timeout: Optional[float] = None) -> List[Any]:
-        """At least one item: at most `count` rows, or one marker. Raises queue.Empty."""
+    def take(
+        self, count: int, block: bool = True, timeout: Optional[float] = None, view: View = rows_of
+    ) -> Any:
+        """At least one item, in a list: at most `count` rows, or one marker. Raises queue.Empty.
+
+        view: what was put as a record batch is taken as a slice of its view, which may be no list.
+        """
         end = None if timeout is None else time.monotonic() + timeout
         with self._change:
             while not self._blocks:
@@ -53,8 +73,7 @@ class FeedQueue:
                     raise queue.Empty
                 self._change.wait(left)
             first = self._blocks[0]
-            items = first.items[first.next : first.next + count]
-            first.next += len(items)
+            items = first.take(count, view)
             if first.next == len(first.items):
                 self._blocks.popleft()
                 self._change.notify_all()
@@ -65,7 +84,7 @@ class FeedQueue:
     def clear(self) -> None:
         """Drops all rows; markers too, but not the end of the feed."""
         with self._change:
-            ends = [block for block in self._blocks if isinstance(block.items[0], EndFeed)]
+            ends = [block for block in self._blocks if block.is_end()]
             self._blocks = collections.deque(ends)
             self._change.notify_all()
 

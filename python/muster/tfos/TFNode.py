@@ -7,6 +7,8 @@ import logging
 import os
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
+from muster.tfos import arrow_batches
+from muster.tfos.arrow_batches import View
 from muster.tfos.marker import EndFeed, EndPartition
 
 logger = logging.getLogger(__name__)
@@ -102,8 +104,8 @@ class DataFeed:
     ) -> None:
         """train_mode: False if rows have results; then no batch has rows of two partitions.
 
-        input_mapping: {column: tensor}; batches are then {tensor: list of values}, and the columns
-        of a row are in the order of the column names.
+        input_mapping: {column: tensor}; batches are then {tensor: list of values}. Columns of a DataFrame
+        that was fed go by their names; those of any other row are in the order of the names.
         """
         self.mgr = mgr
         self.train_mode = train_mode
@@ -111,26 +113,75 @@ class DataFeed:
         self.qname_out = qname_out
         self.done_feeding = False
         self.input_tensors: Optional[List[str]] = None
+        self._columns: List[str] = []
         if input_mapping is not None:
             self.input_tensors = [tensor for _, tensor in sorted(input_mapping.items())]
+            self._columns = sorted(input_mapping)
         self.queue_in = _queue(mgr, qname_in)
         self.queue_out = _queue(mgr, qname_out)
 
     def next_batch(self, batch_size: int) -> Union[List[Any], Dict[str, List[Any]]]:
         """Waits for so many rows; fewer where the feed, or a partition of an inference, ends."""
-        rows: List[Any] = []
-        while len(rows) < batch_size and not self.done_feeding:
-            items = self.queue_in.take(batch_size - len(rows))
-            if isinstance(items[0], EndFeed):
+        if self.input_tensors is None:
+            rows: List[Any] = []
+            for part in self._take(batch_size):
+                rows += part
+            return rows
+        batch: Dict[str, List[Any]] = {tensor: [] for tensor in self.input_tensors}
+        for part in self._take(batch_size, arrow_batches.lists_of):
+            for i, (column, tensor) in enumerate(zip(self._columns, self.input_tensors)):
+                batch[tensor] += [row[i] for row in part] if isinstance(part, list) else part.column(column)
+        return batch
+
+    def next_columns(self, batch_size: int) -> Dict[str, Any]:
+        """As next_batch, but {column or tensor: array of numpy}; {} where the feed has ended.
+
+        The rows are those of a DataFrame that TFCluster.train() has sent. Lists that all have the same
+        length are an array of two dimensions. A null among numbers is NaN. The arrays are not to be changed.
+        Raises ValueError if rows of an RDD were sent.
+        """
+        parts = self._take_columns(batch_size, arrow_batches.arrays_of)
+        if not parts:
+            return {}
+        columns = parts[0] if len(parts) == 1 else arrow_batches.joined(parts)
+        if self.input_tensors is None:
+            return dict(columns.all())
+        return dict(zip(self.input_tensors, map(columns.column, self._columns)))
+
+    def next_arrow(self, batch_size: int) -> Any:
+        """As next_columns, but a pyarrow.Table; an empty one where the feed has ended."""
+        import pyarrow
+
+        parts = self._take_columns(batch_size, arrow_batches.batch_of)
+        if not parts:
+            return pyarrow.table({})
+        table = pyarrow.Table.from_batches(parts)
+        if self.input_tensors is None:
+            return table
+        return table.select(self._columns).rename_columns(self.input_tensors)
+
+    def _take_columns(self, count: int, view: View) -> List[Any]:
+        parts = self._take(count, view)
+        if any(isinstance(part, list) for part in parts):
+            raise ValueError("rows of an RDD have no columns: give TFCluster.train() a DataFrame")
+        return parts
+
+    def _take(self, count: int, view: View = arrow_batches.rows_of) -> List[Any]:
+        """So many rows, in lists; those of a DataFrame in slices of that view."""
+        parts: List[Any] = []
+        left = count
+        while left > 0 and not self.done_feeding:
+            part = self.queue_in.take(left, view=view)
+            marker = part[0] if isinstance(part, list) else None
+            if isinstance(marker, EndFeed):
                 self.done_feeding = True
-            elif isinstance(items[0], EndPartition):
-                if not self.train_mode and rows:
+            elif isinstance(marker, EndPartition):
+                if not self.train_mode and parts:
                     break
             else:
-                rows += items
-        if self.input_tensors is None:
-            return rows
-        return {tensor: [row[i] for row in rows] for i, tensor in enumerate(self.input_tensors)}
+                parts.append(part)
+                left -= len(part)
+        return parts
 
     def should_stop(self) -> bool:
         """True once the end of the feed was reached, or terminate() was called."""

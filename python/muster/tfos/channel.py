@@ -14,7 +14,7 @@ import struct
 import threading
 from typing import Any, Optional
 
-_LENGTH = struct.Struct("<Q")
+_LENGTHS = struct.Struct("<QQ")  # of a pickled message, and of the bytes after it
 _READ_BYTES = 1 << 18
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
@@ -76,17 +76,26 @@ class Channel:
         self._peer = peer
         self._sending = threading.Lock()
         self._received = bytearray()
+        self._message: Any = ()  # the last one
+        self._data: Optional[bytearray] = None  # the bytes after it, while they are received
+        self._data_size = 0  # how many of them are there
 
-    def send(self, message: Any) -> int:
-        """Returns the size of what was sent. Raises Closed."""
+    def send(self, message: Any, data: Any = b"") -> int:
+        """Returns the size of what was sent. Raises Closed.
+
+        data: bytes, or another buffer, that are not pickled. The peer gets them as the last item of the
+        message, which must be a tuple then.
+        """
         body = pickle.dumps(message, protocol=4)
+        size = memoryview(data).nbytes
         try:
             with self._sending:
-                self._peer.sendall(_LENGTH.pack(len(body)))
-                self._peer.sendall(body)
+                self._peer.sendall(_LENGTHS.pack(len(body), size) + body)
+                if size:
+                    self._peer.sendall(data)
         except OSError as error:  # BlockingIOError after the send timeout
             raise Closed(str(error)) from None
-        return len(body)
+        return len(body) + size
 
     def receive(self, seconds: float) -> Optional[Any]:
         """The next message; None if it has not arrived after so many seconds. Raises Closed."""
@@ -98,24 +107,43 @@ class Channel:
             poll.register(self._peer, select.POLLIN)
             if not poll.poll(seconds * 1000):
                 return None
-            try:
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            if self._data is not None:
+                size = self._peer.recv_into(memoryview(self._data)[self._data_size :])
+                self._data_size += size
+            else:
                 part = self._peer.recv(_READ_BYTES)
-            except OSError as error:
-                raise Closed(str(error)) from None
-            if not part:
-                raise Closed("the other end has closed the channel")
-            self._received += part
+                size = len(part)
+                self._received += part
+        except OSError as error:
+            raise Closed(str(error)) from None
+        if not size:
+            raise Closed("the other end has closed the channel")
 
     def _take(self) -> Optional[Any]:
-        if len(self._received) < _LENGTH.size:
+        """The message that was received; None if it, or the bytes after it, are not all there yet."""
+        if self._data is None:
+            if len(self._received) < _LENGTHS.size:
+                return None
+            size, data_size = _LENGTHS.unpack_from(self._received)
+            end = _LENGTHS.size + size
+            if len(self._received) < end:
+                return None
+            self._message = pickle.loads(bytes(self._received[_LENGTHS.size : end]))
+            del self._received[:end]
+            if not data_size:
+                return self._message
+            self._data = bytearray(data_size)
+            self._data_size = min(data_size, len(self._received))
+            self._data[: self._data_size] = self._received[: self._data_size]
+            del self._received[: self._data_size]
+        if self._data_size < len(self._data):
             return None
-        (size,) = _LENGTH.unpack_from(self._received)
-        end = _LENGTH.size + size
-        if len(self._received) < end:
-            return None
-        body = bytes(self._received[_LENGTH.size : end])
-        del self._received[:end]
-        return pickle.loads(body)
+        message, self._data = (*self._message, self._data), None
+        return message
 
     def close(self) -> None:
         try:

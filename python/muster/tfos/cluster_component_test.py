@@ -69,8 +69,9 @@ def test_nodes_without_a_chief_have_no_tf_config(spark: Any, tmp_path: pathlib.P
 
 def test_parameter_servers_end_with_the_workers(spark: Any, tmp_path: pathlib.Path) -> None:
     def program(args: Any, ctx: Any) -> None:
-        (pathlib.Path(args) / f"{ctx.job_name}-{ctx.executor_id}").touch()
-        while ctx.job_name == "ps":
+        folder = pathlib.Path(args)
+        (folder / f"{ctx.job_name}-{ctx.executor_id}").touch()
+        while ctx.job_name == "ps" or not (folder / "ps-0").exists():
             time.sleep(0.1)
 
     TFCluster.run(spark.sparkContext, program, str(tmp_path), num_executors=2, num_ps=1).shutdown()

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import time
 from typing import Any, Iterator
 
+import numpy as np
 import pytest
 
 from muster.binary import MusterError
 from muster.tfos import TFCluster, reservation
+from testbed import documents
+from testbed.spark import sessions
 from testbed.spark.fixtures import spark
 from testbed.waiting import wait
 
@@ -75,6 +80,81 @@ def test_a_task_that_fails_repeats_nothing(spark: Any, tmp_path: pathlib.Path) -
     cluster.shutdown()
     assert (tmp_path / "failed").exists()
     assert rows_in(tmp_path / "rows") == list(range(10_000))
+
+
+def keep_columns(args: Any, ctx: Any) -> None:
+    """Writes the column `id` of what this node gets to a file, and checks another one against it."""
+    feed, ids = ctx.get_data_feed(), []
+    columns = feed.next_columns(300)
+    while columns:
+        assert (columns["pair"] == columns["id"][:, None] * [1.0, 0.5]).all()
+        assert columns["text"].tolist() == [f"n{n}" for n in columns["id"]]
+        ids += columns["id"].tolist()
+        columns = feed.next_columns(300)
+    (pathlib.Path(args) / f"{ctx.job_name}-{ctx.task_index}").write_text("\n".join(map(str, ids)))
+
+
+def test_columns_of_a_dataframe(spark: Any, tmp_path: pathlib.Path) -> None:
+    """A Python worker is killed when it has fed half of a partition; partitions are uneven, one is empty."""
+    (tmp_path / "rows").mkdir()
+
+    def broken(batches: Iterator[Any]) -> Iterator[Any]:
+        for number, batch in enumerate(batches):
+            if number == 20 and not (tmp_path / "failed").exists():
+                (tmp_path / "failed").touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield batch
+
+    table = spark.range(0, 10_000, 1, 4).filter("id < 4000 or id > 7500")
+    table = table.selectExpr("id", "array(id * 1.0D, id * 0.5D) as pair", "concat('n', id) as text")
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 50)
+    try:
+        cluster = run(spark, keep_columns, str(tmp_path / "rows"))
+        cluster.train(table.mapInArrow(broken, table.schema), num_epochs=2)
+        cluster.shutdown()
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    assert (tmp_path / "failed").exists()
+    kept = [n for n in range(10_000) if n < 4000 or n > 7500]
+    assert rows_in(tmp_path / "rows") == sorted(kept * 2)
+
+
+def test_a_program_that_has_enough_columns(spark: Any, tmp_path: pathlib.Path) -> None:
+    def program(args: Any, ctx: Any) -> None:
+        feed = ctx.get_data_feed(input_mapping={"id": "number"})
+        numbers = feed.next_columns(500)["number"].tolist()
+        (pathlib.Path(args) / str(ctx.task_index)).write_text("\n".join(map(str, numbers)))
+        feed.terminate()
+
+    cluster = run(spark, program, str(tmp_path))
+    cluster.train(spark.range(0, 2_000_000, 1, 8))
+    cluster.shutdown()
+    assert len(set(rows_in(tmp_path))) == 1000
+
+
+def test_an_error_while_columns_are_under_way(spark: Any) -> None:
+    def program(args: Any, ctx: Any) -> None:
+        ctx.get_data_feed(input_mapping={"other": "x"}).next_columns(10)
+
+    cluster = run(spark, program, None)
+    with pytest.raises(MusterError, match="no column 'other'; it has: id"):
+        cluster.train(spark.range(0, 10_000_000, 1, 4), 1)
+
+
+def test_the_page_about_columns(tmp_path: pathlib.Path) -> None:
+    blocks = documents.blocks_of("docs/tensorflowonspark.md")
+    (block,) = [block for block in blocks if block.file == "columns.py"]
+    (tmp_path / "columns.py").write_text(block.text)
+    spark_submit = pathlib.Path(sys.executable).with_name("spark-submit")
+    done = subprocess.run(
+        [str(spark_submit), "--master", sessions.RETRYING, "--conf", "spark.ui.enabled=false", "columns.py", "."],
+        cwd=tmp_path, timeout=300, env={**os.environ, "PYTHONPATH": sessions.PYTHONPATH},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    for number in range(2):
+        weights = np.load(tmp_path / f"worker-{number}.npy")
+        assert weights == pytest.approx([3.0, -2.0], abs=0.01)
 
 
 def test_inference(spark: Any) -> None:

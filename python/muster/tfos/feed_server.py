@@ -1,10 +1,10 @@
 """A node's side of feeds: partitions of rows arrive, one after the other, and results leave.
 
 A feed is one call of train() or one inference. The other side is muster.tfos.feeder. Messages are
-tuples; from the feeder: ("feed", Hello), ("rows", number of the first one, rows), ("end",); from the
-node: ("wait", rows taken by the program so far), ("start", rows that earlier attempts have brought),
-("taken", rows of the partition taken by the program), ("results", list), ("terminated",),
-("failed", text).
+tuples; from the feeder: ("feed", Hello), ("rows", number of the first one, rows), ("batch", number of
+its first row, schema, record batch of Arrow), ("end",); from the node: ("wait", rows taken by the program
+so far), ("start", rows that earlier attempts have brought), ("taken", rows of the partition taken by the
+program), ("results", list), ("terminated",), ("failed", text).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import threading
 import time
 from typing import Any, Deque, Dict, List, NamedTuple, Optional, Tuple
 
+from muster.tfos import arrow_batches
 from muster.tfos.channel import Channel, Closed, listen
 from muster.tfos.marker import EndPartition
 from muster.tfos.TFManager import FeedQueue, TFManager
@@ -170,13 +171,15 @@ class FeedServer:
                 if not hello.train:
                     queue.put(EndPartition())  # a short batch is not kept back
                 continue
-            first, rows = message[1:]
+            is_batch, first = message[0] == "batch", message[1]
+            rows = arrow_batches.load(*message[2:]) if is_batch else message[2]
             rows = rows[partition.arrived - first :]
             partition.arrived += len(rows)
-            if rows:
-                queue.put_block(rows, self._taker(channel, hello, partition))
+            if len(rows):
+                tell_rows = len(rows) if is_batch else _TELL_ROWS
+                queue.put_block(rows, self._taker(channel, hello, partition, tell_rows))
 
-    def _taker(self, channel: Channel, hello: Hello, partition: _Partition) -> Any:
+    def _taker(self, channel: Channel, hello: Hello, partition: _Partition, tell_rows: int) -> Any:
         def taken(count: int) -> None:
             now = time.monotonic()
             with self._lock:
@@ -187,7 +190,7 @@ class FeedServer:
                     self._waiting.append([channel, count])
                 tells = (
                     partition.taken == partition.arrived
-                    or partition.untold >= _TELL_ROWS
+                    or partition.untold >= tell_rows
                     or now - partition.told_at >= _TELL_SECONDS
                 )
                 if tells:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import pathlib
 import threading
-from typing import Any, Iterator
+from typing import Any, Iterator, Sequence
 
+import numpy as np
+import pyarrow
 import pytest
 
 from muster.spark.place import machine_id
 from muster.spark.places_server import PlacesServer
-from muster.tfos import TFManager, TFNode, feeder
+from muster.tfos import TFManager, TFNode, arrow_batches, feeder
 from muster.tfos.feed_server import SOCKET, FeedServer, Hello, ResultQueue
 from muster.tfos.feeder import Feed, FeedError
 from muster.tfos.link import Link
@@ -47,6 +49,11 @@ class Cluster:
         made = self.feeding(**feed)
         hello = Hello(made.name, partition, "input", True)
         assert list(feeder._Feeder(made, partition, hello).run(iter(rows))) == []
+
+    def train_batches(self, batches: Any, partition: int = 0) -> None:
+        made = self.feeding()
+        hello = Hello(made.name, partition, "input", True)
+        assert list(feeder._BatchFeeder(made, partition, hello).run(iter(batches))) == []
 
     def infer(self, rows: Any, partition: int = 0, **feed: Any) -> list[Any]:
         made = self.feeding(**feed)
@@ -216,3 +223,123 @@ def test_columns_by_name(cluster: Cluster) -> None:
     assert feed.next_batch(2) == {"x": [1, 3], "y": [2, 4]}
     with pytest.raises(ValueError, match="no queue 'other'"):
         TFNode.DataFeed(cluster.managers[0], qname_in="other")
+
+
+def numbered(numbers: Sequence[int]) -> Any:
+    """A batch of columns x, y = 2 x and a text."""
+    columns = {"x": list(numbers), "y": [2.0 * n for n in numbers], "text": [f"n{n}" for n in numbers]}
+    return pyarrow.record_batch(columns)
+
+
+def numbers_of(parts: Sequence[Any]) -> list[int]:
+    return [number for part in parts for number in part["x"].tolist()]
+
+
+def test_columns_arrive_once_and_in_order(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow_batches, "BLOCK_BYTES", 4096)
+    feed, got = TFNode.DataFeed(cluster.managers[0]), []
+
+    def program() -> None:
+        columns = feed.next_columns(70)
+        while columns:
+            got.append(columns)
+            columns = feed.next_columns(70)
+
+    thread = background(program)
+    cluster.train_batches([numbered(range(5)), numbered(range(5, 3000))])
+    cluster.train_batches([], partition=1)
+    cluster.train_batches([numbered(range(3000, 3010))], partition=2)
+    cluster.managers[0].get_queue("input").put(None)
+    thread.join(10)
+    assert [len(part["x"]) for part in got] == [70] * 43  # 3,010 rows
+    assert feed.should_stop() and feed.next_columns(70) == {} and not feed.next_arrow(70)
+    assert numbers_of(got) == list(range(3010))
+    assert all((part["y"] == 2.0 * part["x"]).all() for part in got)
+    assert got[-1]["text"].tolist() == [f"n{n}" for n in range(2940, 3010)]
+
+
+def test_a_short_last_batch_of_columns(cluster: Cluster) -> None:
+    feed = TFNode.DataFeed(cluster.managers[0])
+    thread = background(cluster.train_batches, [numbered(range(10))])
+    assert feed.next_arrow(8).column("x").to_pylist() == list(range(8))
+    background(lambda: (thread.join(10), cluster.managers[0].get_queue("input").put(None)))
+    assert feed.next_arrow(8).to_pylist() == [{"x": n, "y": 2.0 * n, "text": f"n{n}"} for n in (8, 9)]
+    assert feed.should_stop()
+
+
+def test_a_program_that_is_slow_holds_columns_back(cluster: Cluster) -> None:
+    drawn = []
+
+    def batches() -> Iterator[Any]:
+        for number in range(50):
+            drawn.append(number)
+            yield numbered(range(100 * number, 100 * number + 100))
+
+    thread = background(cluster.train_batches, batches())
+    feed = TFNode.DataFeed(cluster.managers[0])
+    got = [feed.next_columns(1)]
+    assert len(drawn) <= 2 + feeder._WINDOW_BLOCKS
+    got += [feed.next_columns(4999)]
+    thread.join(10)
+    assert not thread.is_alive() and numbers_of(got) == list(range(5000))
+
+
+def test_an_attempt_that_fails_repeats_no_columns(cluster: Cluster) -> None:
+    feed, got = TFNode.DataFeed(cluster.managers[0]), []
+    thread = background(lambda: got.append(feed.next_columns(3000)))
+
+    def broken() -> Iterator[Any]:
+        yield numbered(range(1000))
+        yield numbered(range(1000, 1500))
+        raise OSError("the executor is lost")
+
+    with pytest.raises(OSError):
+        cluster.train_batches(broken())
+    cluster.train_batches([numbered(range(700)), numbered(range(700, 3000))])  # other batches, the same rows
+    thread.join(10)
+    assert numbers_of(got) == list(range(3000))
+
+
+def test_columns_as_rows(cluster: Cluster) -> None:
+    rows, mapped = TFNode.DataFeed(cluster.managers[0]), {"y": "b", "x": "a"}
+    thread = background(cluster.train_batches, [numbered(range(7))])
+    first = rows.next_batch(3)
+    assert first == [(0, 0.0, "n0"), (1, 2.0, "n1"), (2, 4.0, "n2")]
+    assert first[2].text == "n2" and first[1]["y"] == 2.0
+    named = TFNode.DataFeed(cluster.managers[0], input_mapping=mapped)  # by name, whatever their order
+    assert named.next_batch(2) == {"a": [3, 4], "b": [6.0, 8.0]}
+    assert named.next_arrow(2).to_pydict() == {"a": [5, 6], "b": [10.0, 12.0]}
+    thread.join(10)
+
+
+def test_rows_have_no_columns(cluster: Cluster) -> None:
+    thread = background(cluster.train, range(10))
+    with pytest.raises(ValueError, match="give TFCluster.train.. a DataFrame"):
+        TFNode.DataFeed(cluster.managers[0]).next_columns(10)
+    thread.join(10)
+
+
+def test_columns_as_arrays() -> None:
+    batch = pyarrow.record_batch(
+        {
+            "int": [1, 2],
+            "null": [1, None],
+            "bool": [True, False],
+            "equal": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]],
+            "ragged": [[1, 2], [3]],
+            "empty": pyarrow.array([[], []], pyarrow.list_(pyarrow.float32())),
+        }
+    )
+    both = [arrow_batches.arrays_of(batch), arrow_batches.arrays_of(batch)[1:2]]
+    arrays = arrow_batches.joined(both).all()
+    assert arrays["int"].dtype == np.int64 and arrays["int"].tolist() == [1, 2, 2]
+    assert np.isnan(arrays["null"][1]) and arrays["null"][0] == 1
+    assert arrays["bool"].dtype == np.bool_
+    assert arrays["equal"].tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [4.0, 5.0, 6.0]]
+    assert [part.tolist() for part in arrays["ragged"]] == [[1, 2], [3], [3]]
+    assert arrays["empty"].shape == (3, 0)
+    ragged = both[0].column("ragged")
+    assert [len(row) for row in arrow_batches._joined([np.zeros((2, 3)), ragged])] == [3, 3, 2, 1]
+    assert [len(row) for row in arrow_batches._joined([np.zeros((1, 2)), ragged[:1]])] == [2, 2]
+    with pytest.raises(ValueError, match="no column 'other'; it has: int, null"):
+        both[0].column("other")

@@ -7,6 +7,7 @@ import uuid
 from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional
 
 from muster.spark.place import machine_id
+from muster.tfos import arrow_batches
 from muster.tfos.channel import Channel, Closed, connect
 from muster.tfos.feed_server import Hello
 from muster.tfos.link import Link
@@ -40,6 +41,18 @@ class Feed(NamedTuple):
                 raise FeedError("a program that trains has given results: use inference()")
 
         return feed_rows
+
+    def train_batches(self) -> Callable[[Iterator[Any]], Iterator[Any]]:
+        """For DataFrame.mapInArrow. The result has no rows."""
+
+        def feed_batches(batches: Iterator[Any]) -> Iterator[Any]:
+            partition = _partition_id()
+            hello = Hello(self.name, partition, self.queue, True)
+            for _ in _BatchFeeder(self, partition, hello).run(batch for batch in batches if len(batch)):
+                raise FeedError("a program that trains has given results: use inference()")
+            return iter(())
+
+        return feed_batches
 
     def inference(self) -> Callable[[Iterator[Any]], Iterator[Any]]:
         """For RDD.mapPartitions."""
@@ -134,8 +147,7 @@ class _Feeder:
             return
         window: List[int] = []  # for each block on its way, how many rows were sent with it
         for block in self._blocks(rows):
-            size = channel.send(("rows", self._sent, block))
-            self._fit_block(size, len(block))
+            self._send(channel, block)
             self._sent += len(block)
             window.append(self._sent)
             self._progress_at = time.monotonic()
@@ -163,8 +175,8 @@ class _Feeder:
             return self._answered == self._sent
         return self._taken >= self._sent
 
-    def _blocks(self, rows: Iterator[Any]) -> Iterator[List[Any]]:
-        """Rows that no earlier attempt has brought."""
+    def _blocks(self, rows: Iterator[Any]) -> Iterator[Any]:
+        """Rows that no earlier attempt has brought, by blocks."""
         for _ in range(self._skip):
             next(rows, None)
         self._sent = self._skip
@@ -178,8 +190,9 @@ class _Feeder:
         if block:
             yield block
 
-    def _fit_block(self, size: int, rows: int) -> None:
-        self._block_rows = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES * rows // max(size, 1)))
+    def _send(self, channel: Channel, block: Any) -> None:
+        size = channel.send(("rows", self._sent, block))
+        self._block_rows = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES * len(block) // max(size, 1)))
 
     def _listen(self, channel: Channel, seconds: float) -> None:
         """Takes all messages that are there; waits so long for the first one."""
@@ -263,6 +276,18 @@ class _Feeder:
             )
         for _ in rows:
             pass
+
+
+class _BatchFeeder(_Feeder):
+    """Feeds a partition that is record batches of Arrow, none of them empty."""
+
+    def _blocks(self, rows: Iterator[Any]) -> Iterator[Any]:
+        self._sent = self._skip
+        return arrow_batches.blocks_of(rows, self._skip)
+
+    def _send(self, channel: Channel, block: Any) -> None:
+        schema, data = arrow_batches.dump(block)
+        channel.send(("batch", self._sent, schema), data)
 
 
 _NOTHING = object()

@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 
 from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Params
+from pyspark.sql import types
 
 from muster.tfos import TFCluster
 from muster.tfos.pipeline_params import (
@@ -115,7 +116,9 @@ class TFEstimator(
             master_node=self.getMasterNode(), driver_ps_nodes=self.getDriverPSNodes(),
         )  # fmt: skip
         try:
-            cluster.train(dataset.select(columns).rdd, self.getEpochs())
+            chosen = dataset.select(columns)
+            plain = all(_is_plain(field.dataType) for field in chosen.schema.fields)
+            cluster.train(chosen if plain else chosen.rdd, self.getEpochs())
         except BaseException:
             cluster.stop()
             raise
@@ -213,6 +216,13 @@ class _Scoring(NamedTuple):
             _MODELS.clear()
             _MODELS[key] = tensorflow.saved_model.load(self.folder, tags=self.tags.split(","))
         return _MODELS[key]
+
+
+def _is_plain(given: Any) -> bool:
+    """Whether programs get the same objects of this type from a DataFrame and from its .rdd."""
+    if isinstance(given, types.ArrayType):
+        return _is_plain(given.elementType)
+    return isinstance(given, (types.IntegralType, types.FractionalType, types.BooleanType, types.StringType))
 
 
 def _check_columns(columns: Sequence[str], dataset: Any) -> None:

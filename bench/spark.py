@@ -1,0 +1,249 @@
+"""Spark: feeding, writing, training and scoring, beside TensorFlowOnSpark in the same session."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from bench.context import CannotRun, Context
+from bench.measure import CommandFailed, Series, interleave, run
+from bench.report import Report, Row, in_unit
+
+COLUMN_ROWS, BATCH_ROWS, RDD_ROWS, PEER_ROWS = 3_000_000, 500_000, 50_000, 10_000
+FEW_CLICKS, MORE_CLICKS, CLICKS = 20_000, 200_000, 1_000_000
+TABLES = {"few": FEW_CLICKS, "more": MORE_CLICKS, "clicks": CLICKS}
+FEED, FEED_SHARE, FEED_BATCH, START, FIT = 50.0, 0.8, 5.0, 0.25, 1 / 1.5  # goals
+SCORING, SCORING_UDF, WRITING = 10.0, 5.0, 5.0
+METHOD = f"""
+A standalone cluster of Spark 3.5.9 on this machine, two workers with a core each, Python 3.11, TensorFlow 2.15.1;
+both sides in one session, each cluster of TFCluster.run with two nodes. CPU seconds are those of all processes:
+driver, executors, Python workers, nodes and programs that they start. Wall seconds are used only where it says so.
+
+- Feeding: rows of 20 floats and 20 ints that Spark computes from their number. A program counts them and adds up
+  one column, in batches of 10,000. "Columns": `cluster.train(df)` and `next_columns` ({COLUMN_ROWS:,} rows); "rows":
+  `cluster.train(df)` and `next_batch` ({BATCH_ROWS:,}); "an RDD's rows": `cluster.train(df.rdd)` and `next_batch`
+  ({RDD_ROWS:,}). The peer is TensorFlowOnSpark 2.2.5 with `cluster.train(df.rdd)` and `next_batch` ({PEER_ROWS:,}),
+  or `df.mapInArrow` with a function that drops all batches ({COLUMN_ROWS:,}). A twentieth of these rows is fed first.
+- Clicks are rows of `muster sample clicks` (13 floats, 26 texts, the label), without nulls, in two Parquet files.
+- Writing: `write_tfrecords` of {MORE_CLICKS:,} clicks; TensorFlowOnSpark's `dfutil.saveAsTFRecords` of {FEW_CLICKS:,},
+  which makes a record of each row of an RDD in Python and writes them by `tensorflow-hadoop` 1.15.0 from Maven.
+- Scoring by `examples/clicks/clicks.yaml`: `MusterModel.transform` of {MORE_CLICKS:,} clicks, with the start of the
+  programs that score; of {FEW_CLICKS:,} TensorFlowOnSpark's `TFModel.transform` on the exported SavedModel with batches of
+  1,000, and a pandas UDF that calls it with Spark's batches of 10,000. Their Python workers have loaded it before.
+- Fitting {CLICKS:,} clicks, one epoch, one thread, wall seconds: `MusterEstimator.fit`; `df.write.parquet`, then
+  `muster train` on the result.
+- Starting, wall seconds: `TFCluster.run` of two programs that end at once, with `shutdown`; InputMode.TENSORFLOW.
+"""
+
+
+class Driver:
+    """The process of bench/peers/spark_driver.py."""
+
+    def __init__(self, context: Context, folder: Path, jars: Path) -> None:
+        root = context.root
+        paths = [root / "python", root, root / "bench/peers"]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, paths)),
+            "MUSTER_BINARY": str(context.muster),
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+        }
+        settings = {
+            "folder": str(folder),
+            "jars": ",".join(map(str, sorted(jars.glob("*.jar")))),
+            "clicks_model": str(root / "examples/clicks/clicks.yaml"),
+        }
+        python = context.peer_python("tensorflowonspark")
+        environment["PYSPARK_PYTHON"] = str(python)
+        self._log = folder / "driver.log"
+        with open(self._log, "wb") as log:
+            self._process = subprocess.Popen(
+                [python, context.peer_script("spark_driver.py"), json.dumps(settings)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment,
+                cwd=folder,
+            )  # fmt: skip
+
+    def ask(self, name: str, *arguments: object) -> Any:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        words = json.dumps([name, *(str(a) if isinstance(a, Path) else a for a in arguments)])
+        try:
+            self._process.stdin.write(words + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the log says why
+        answer = self._process.stdout.readline()
+        if not answer:
+            tail = self._log.read_text(encoding="utf-8", errors="replace")[-4000:]
+            raise CommandFailed(f"{words}\n{tail}")
+        return json.loads(answer)
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class Sides:
+    """What is measured, by name of the side."""
+
+    def __init__(self, context: Context, folder: Path, driver: Driver) -> None:
+        self.context, self.folder, self.driver = context, folder, driver
+        self.spec = context.root / "examples/clicks/clicks.yaml"
+        self.sums: dict[str, float] = {}  # of the scores of a few clicks, by side
+
+    def prepare(self) -> None:
+        for name, rows in TABLES.items():
+            csv = self.folder / f"{name}.csv"
+            run([self.context.muster, "sample", "clicks", "--rows", str(rows), "--out", csv])
+            self.driver.ask("make_clicks", csv, name, 2)
+            csv.unlink()
+        run([self.context.muster, "train", self.spec, "--train", self.parquet("few"), "--model-dir",
+             self.folder / "model", "--epochs", "1", "--quiet"], **self.python())  # fmt: skip
+        run([self.context.muster, "export", self.folder / "model", "--out", self.folder / "exported"])
+        self.driver.ask("export_again", self.folder / "exported", self.folder / "exported-again")
+        for side in ("ours", "tfmodel", "udf"):  # Python workers load the model, too
+            self.sums[side] = self.driver.ask(f"score_{side}", "few", self.model(side))["result"]
+        if max(self.sums.values()) - min(self.sums.values()) > 1e-4 * FEW_CLICKS:
+            raise CannotRun(f"the sides score differently: {self.sums}")
+        sizes = {self.write(side, "few")[1] for side in ("ours", "hadoop")}
+        if len(sizes) > 1:
+            raise CannotRun(f"the sides write different records: {sizes} bytes")
+
+    def model(self, side: str) -> Path:
+        return self.folder / ("model" if side == "ours" else "exported-again")
+
+    def parquet(self, name: str) -> str:
+        return f"{self.folder / name}/*.parquet"
+
+    def python(self) -> dict[str, str]:
+        return {"MUSTER_PARQUET_PYTHON": str(self.context.peer_python("tensorflowonspark"))}
+
+    def feed(self, name: str, rows: int, *arguments: object) -> float:
+        return float(rows / self.driver.ask(name, *arguments, rows, rows // 20)["cpu"])
+
+    def write(self, side: str, table: str) -> tuple[float, int]:
+        """Rows a CPU second, and how many bytes the records have."""
+        out = self.folder / f"records-{side}"
+        shutil.rmtree(out, ignore_errors=True)
+        cost = self.driver.ask(f"write_{side}", table, out)
+        return TABLES[table] / cost["cpu"], sum(file.stat().st_size for file in out.glob("part-*"))
+
+    def score(self, side: str, table: str) -> float:
+        return float(TABLES[table] / self.driver.ask(f"score_{side}", table, self.model(side))["cpu"])
+
+    def fit(self) -> float:
+        model = self.context.fresh_folder("spark-fit") / "model"
+        return float(CLICKS / self.driver.ask("fit_ours", "clicks", model)["wall"])
+
+    def fit_by_parquet(self) -> float:
+        out = self.folder / "copied"
+        shutil.rmtree(out, ignore_errors=True)
+        wall = self.driver.ask("write_parquet", "clicks", out)["wall"]
+        model = self.context.fresh_folder("spark-fit") / "model"
+        trained = run([self.context.muster, "train", self.spec, "--train", self.parquet("copied"),
+                       "--model-dir", model, "--epochs", "1", "--seed", "1", "--threads", "1",
+                       "--quiet"], **self.python())  # fmt: skip
+        return float(CLICKS / (wall + trained.wall_seconds))
+
+    def start(self, module: str) -> float:
+        return float(self.driver.ask("start", module)["wall"])
+
+
+def hadoop_jars(context: Context) -> Path:
+    script = context.root / "testbed/maven_jars.sh"
+    pom = context.root / "bench/peers/tensorflow_hadoop/pom.xml"
+    return Path(run([script, pom]).output.strip())
+
+
+def measure(context: Context, name: str) -> Report:
+    folder = context.fresh_folder("spark")
+    driver = Driver(context, folder, hadoop_jars(context))
+    try:
+        sides = Sides(context, folder, driver)
+        sides.prepare()
+        feeding = interleave(
+            {
+                "columns": lambda: sides.feed("feed_columns", COLUMN_ROWS),
+                "mapInArrow": lambda: sides.feed("map_in_arrow", COLUMN_ROWS),
+                "batches": lambda: sides.feed("feed_batches", BATCH_ROWS),
+                "rdd": lambda: sides.feed("feed_rdd", RDD_ROWS, "muster.tfos"),
+                "peer": lambda: sides.feed("feed_rdd", PEER_ROWS, "tensorflowonspark"),
+            },
+            context.rounds,
+        )
+        writing = interleave(
+            {
+                "ours": lambda: sides.write("ours", "more")[0],
+                "hadoop": lambda: sides.write("hadoop", "few")[0],
+            },
+            context.rounds,
+        )
+        scoring = interleave(
+            {
+                "ours": lambda: sides.score("ours", "more"),
+                "tfmodel": lambda: sides.score("tfmodel", "few"),
+                "udf": lambda: sides.score("udf", "few"),
+            },
+            context.rounds,
+        )
+        fitting = interleave({"ours": sides.fit, "parquet": sides.fit_by_parquet}, context.rounds)
+        starting = interleave(
+            {
+                "ours": lambda: sides.start("muster.tfos"),
+                "peer": lambda: sides.start("tensorflowonspark"),
+            },
+            context.rounds,
+        )
+    finally:
+        driver.close()
+    return Report(
+        name=name,
+        title="Spark, against TensorFlowOnSpark",
+        method=METHOD,
+        peer="TensorFlowOnSpark, or what the row says",
+        unit="rows a CPU second",
+        rows=[*rows_of_feeding(feeding), *rows_of_the_rest(writing, scoring, fitting, starting)],
+        same=[
+            "Each program that was fed has counted all rows and found the sum of its column. Of "
+            f"{FEW_CLICKS:,} clicks both sides write the same number of bytes, and the sum of the scores is "
+            f"{sides.sums['ours']:.1f}, {sides.sums['tfmodel']:.1f} and {sides.sums['udf']:.1f}.",
+            "Not measured: exported Keras models, since no test has run them in `transform` yet.",
+        ],
+    )
+
+
+def rows_of_feeding(feeding: dict[str, Series]) -> list[Row]:
+    peer = feeding["peer"]
+    return [
+        Row("feeding, columns", feeding["columns"], peer, FEED),
+        Row("feeding, columns; `mapInArrow` into nothing", feeding["columns"], feeding["mapInArrow"], FEED_SHARE),
+        Row("feeding, rows", feeding["batches"], peer, FEED_BATCH),
+        Row("feeding, an RDD's rows", feeding["rdd"], peer),
+    ]
+
+
+def rows_of_the_rest(
+    writing: dict[str, Series],
+    scoring: dict[str, Series],
+    fitting: dict[str, Series],
+    starting: dict[str, Series],
+) -> list[Row]:
+    seconds = in_unit("s", 1)
+    ours, peer = starting["ours"], starting["peer"]
+    return [
+        Row("writing TFRecord files", writing["ours"], writing["hadoop"], WRITING),
+        Row("scoring; `TFModel.transform`", scoring["ours"], scoring["tfmodel"], SCORING),
+        Row("scoring; a pandas UDF", scoring["ours"], scoring["udf"], SCORING_UDF),
+        Row("fitting, rows a second; `write.parquet` and `muster train`", fitting["ours"], fitting["parquet"], FIT),
+        Row("starting and ending a cluster, wall time", ours, form=seconds),
+        Row("... TensorFlowOnSpark's", peer, form=seconds),
+        Row("... ours over that", ours.over(peer), goal=START, form=in_unit("", 2)),
+    ]
