@@ -16,7 +16,7 @@ constexpr int kAttemptMillis = 2'000;
 constexpr int kCommitAttempts = 5, kCommitAnswerMillis = 500;
 constexpr std::chrono::milliseconds kPause{200};
 
-// Brokers answer so to who is no member of a group that has some.
+// The answers to a commit of a client that is no member, where the group has members.
 bool HasMembers(rd_kafka_resp_err_t error) {
   return error == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID ||
          error == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION ||
