@@ -136,7 +136,7 @@ def measure(context: Context, name: str) -> Report:
             Row(f"training with {HIDDEN} units", large_model["hdfs"], large_model["local"], 0.9),
         ],
         same=[
-            f"The file came back as it was put; all trainings of a model end with the same loss.",
+            "The file came back as it was put; all trainings of a model end with the same loss.",
             f"The NameNode got {taken} calls for {SIZE // MIB} MiB: one for each {SIZE / MIB / taken:.1f} MiB "
             "(goal: at least 8).",
             f"Load of the machine: {loads[0]:.1f} at the start and {loads[1]:.1f} at the end, on {os.cpu_count()} "

@@ -62,7 +62,7 @@ class FollowGroupHook : public train::Hook {
     const absl::Status committed = offsets_->Commit(session.files, segments);
     if (committed.ok()) {
       committed_ = segments;
-    } else if (!std::exchange(failed_, true)) {
+    } else if (!failed_) {
       session.progress.Warn(StrCat(ToStd(committed.message()),
                                    "; the training goes on, and commits after later checkpoints"));
     }

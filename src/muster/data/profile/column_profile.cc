@@ -33,6 +33,7 @@ constexpr size_t kMaxOthers = 32;
 // share of its rows.
 constexpr size_t kMaxUnknownMarks = 2;
 constexpr uint64_t kOneMarkOf = 20;
+constexpr size_t kCompactDate = 8;  // characters of 20261124
 // So many numbers that are all dates of the form 20261124 are no accident.
 constexpr uint64_t kLeastCompactDates = 5;
 // A text that is a number in more than one value of so many is taken for numbers with odd words.
@@ -185,6 +186,13 @@ void ColumnProfiler::AddNumber(double value) {
   if (!negative_) logarithms_.Add(std::log1p(value));
 }
 
+void ColumnProfiler::AddCompactDate(std::string_view digits) {
+  const std::optional<int64_t> seconds = formats::ParseDateCell(digits);
+  if (!seconds) return;
+  ++compact_dates_;
+  compact_seconds_.Add(static_cast<double>(*seconds));
+}
+
 void ColumnProfiler::AddOther(std::string_view value) {
   if (const std::optional<int64_t> seconds = formats::ParseDate(value)) {
     ++(formats::ParseTime(value) ? times_ : dates_);
@@ -300,10 +308,7 @@ void ColumnProfiler::Add(std::string_view value) {
       if (IsGrouped(text) && grouped_++ == 0) grouped_number_ = text;
     }
     AddNumber(number->value);
-    if (const auto seconds = formats::ParseDateCell(text); seconds && number->whole) {
-      ++compact_dates_;
-      compact_seconds_.Add(static_cast<double>(*seconds));
-    }
+    if (text.size() == kCompactDate) AddCompactDate(text);
   } else {
     AddOther(text);
   }

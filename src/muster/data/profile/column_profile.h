@@ -104,6 +104,7 @@ class ColumnProfiler {
   void AddUnread(std::string_view value);
   void FindUnread(ColumnProfile* profile) const;
   void AddNumber(double value);
+  void AddCompactDate(std::string_view digits);
   bool AreCompactDates() const;
   // Whether `count` counts all values except marks, which become *marks.
   bool IsAllBut(uint64_t count, std::vector<ColumnProfile::Counted>* marks) const;

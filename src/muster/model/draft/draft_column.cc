@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
@@ -44,15 +45,9 @@ constexpr double kLeastRange = 1e-6;
 constexpr double kSmallest = 1e-29;
 constexpr double kLargest = 1e30;
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
-}
-
 // True for "id", "user_id", "PassengerId", "uuid".
 bool IsNamedAsId(const std::string& name) {
-  const std::string lower = Lower(name);
+  const std::string lower = absl::AsciiStrToLower(name);
   for (const std::string_view word : {"id", "uuid", "guid", "index", "key", "rowid"}) {
     if (lower == word) return true;
   }
@@ -168,7 +163,7 @@ absl::StatusOr<DraftLabel> MakeTextLabel(const ColumnProfile& column) {
   std::ranges::sort(label.words);
   // The second class is the one whose probability is given. In the languages whose yes is "ja", no
   // comes after it.
-  if (label.task == Task::kBinary && Lower(label.words[0]) == "ja") {
+  if (label.task == Task::kBinary && absl::AsciiStrToLower(label.words[0]) == "ja") {
     std::swap(label.words[0], label.words[1]);
   }
   return label;
