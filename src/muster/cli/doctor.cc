@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
-#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
@@ -20,12 +20,13 @@
 
 #include "muster/base/clock.h"
 #include "muster/base/strings.h"
+#include "muster/cli/doctor_clusters.h"
 #include "muster/control/job_folder.h"
 #include "muster/engine/tensorflow/find_tensorflow.h"
 #include "muster/io/memory_file_system.h"
 #include "muster/math/kernels.h"
 #include "muster/model/spec/model_spec.h"
-#include "muster/process/capture.h"
+#include "muster/process/child.h"
 #include "muster/process/cpu_sets.h"
 #include "muster/process/gpus.h"
 #include "muster/process/ports.h"
@@ -35,8 +36,6 @@
 namespace muster::cli {
 namespace {
 
-constexpr double kProgramSeconds = 10;
-constexpr size_t kProgramBytes = 4096;
 constexpr uint64_t kEnoughFiles = 4096;
 constexpr uint64_t kEnoughBytes = uint64_t{1} << 30;
 constexpr double kFirstGoodSecond = 1'704'067'200;  // 2024-01-01: an older clock was never set
@@ -163,14 +162,6 @@ Finding ExamineTensorFlow() {
               "or MUSTER_TENSORFLOW"};
 }
 
-// Returns the first line that `argv` prints; nullopt if it does not run.
-std::optional<std::string> AskProgram(const std::vector<std::string>& argv) {
-  process::ChildSpec spec = {.argv = argv, .environment = process::CurrentEnvironment()};
-  const auto run = process::RunCaptured(nullptr, spec, kProgramSeconds, kProgramBytes);
-  if (!run.ok() || !run->exit.ok()) return std::nullopt;
-  return run->output.substr(0, run->output.find('\n'));
-}
-
 Finding ExamineTensorBoard() {
   const auto found = AskProgram({"python3", "-c",
                                  "import sys, importlib.util as u; print(sys.executable); "
@@ -267,7 +258,7 @@ Finding ExamineSsh() {
 
 std::vector<Finding> ExamineMachine() {
   const auto jobs = control::JobsFolder();
-  return {
+  std::vector<Finding> findings = {
       ExamineTraining(),
       ExamineCores(),
       ExamineInstructions(),
@@ -281,6 +272,8 @@ std::vector<Finding> ExamineMachine() {
       ExamineDisk("jobs_folder", jobs.value_or("/"), "the records and logs of jobs", "MUSTER_HOME"),
       ExamineDisk("temporary_folder", GetTemporaryFolder(), "temporary files", "TMPDIR"),
       ExamineSsh()};
+  std::ranges::move(ExamineClusters(), std::back_inserter(findings));
+  return findings;
 }
 
 }  // namespace muster::cli

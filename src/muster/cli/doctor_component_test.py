@@ -6,7 +6,8 @@ import json
 import os
 
 NAMES = ["training", "cores", "instructions", "memory", "gpus", "tensorflow", "tensorboard",
-         "ports", "clock", "open_files", "jobs_folder", "temporary_folder", "ssh"]  # fmt: skip
+         "ports", "clock", "open_files", "jobs_folder", "temporary_folder", "ssh",
+         "parquet", "kafka", "hadoop", "yarn", "tensorflow_hdfs", "kubernetes"]  # fmt: skip
 
 
 def examine(muster, **environment: str) -> dict[str, dict]:
@@ -43,3 +44,32 @@ def test_what_is_missing_comes_with_the_way_to_get_it(muster, tmp_path) -> None:
     text = muster.call("doctor", env={**os.environ, "PATH": str(tmp_path / "empty")}).stdout
     assert "- ssh" in text and "-> install an ssh client" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+SITE = """<configuration>
+  <property><name>fs.defaultFS</name><value>hdfs://nn1.example:8020</value></property>
+  <property><name>yarn.resourcemanager.hostname</name><value>rm1.example</value></property>
+</configuration>
+"""
+
+
+def test_clusters_are_known_by_their_configuration(muster, tmp_path) -> None:
+    """Without a connection: none of these machines is there."""
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/core-site.xml").write_text(SITE)
+    (tmp_path / "config").write_text("{}")
+    found = examine(
+        muster, HADOOP_CONF_DIR=str(tmp_path / "conf"), HADOOP_USER_NAME="ada", MUSTER_YARN_JAR="",
+        KUBECONFIG=str(tmp_path / "config"), MUSTER_PARQUET_PYTHON="/bin/false", HOME=str(tmp_path),
+    )  # fmt: skip
+    assert found["hadoop"]["text"] == f"{tmp_path}/conf: hdfs://nn1.example:8020 as ada"
+    assert "muster-yarn.jar" in found["yarn"]["text"]
+    assert found["kubernetes"]["text"] == f"by KUBECONFIG, {tmp_path}/config"
+    assert found["parquet"]["text"].startswith("/bin/false has no pyarrow")
+    assert "MUSTER_PARQUET_PYTHON" in found["parquet"]["advice"]
+    found = examine(muster, HADOOP_CONF_DIR="", HADOOP_HOME="", KUBECONFIG="", HOME=str(tmp_path))
+    assert "set HADOOP_CONF_DIR" in found["hadoop"]["advice"]
+    assert "set KUBECONFIG" in found["kubernetes"]["advice"]
+    (tmp_path / "conf/core-site.xml").write_text("<configuration>")
+    found = examine(muster, HADOOP_CONF_DIR=str(tmp_path / "conf"))
+    assert found["hadoop"]["state"] == "missing" and "core-site.xml" in found["hadoop"]["text"]

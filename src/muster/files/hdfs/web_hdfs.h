@@ -93,7 +93,9 @@ class WebHdfs {
                               BlockPlaces& places);
 
   // Makes the file, or replaces the one there is, with these bytes. It may be made several times.
-  absl::Status Create(const std::string& path, std::string_view bytes);
+  // `mode`: octal digits, of which the server's mask may take some away; "": the server's default.
+  absl::Status Create(const std::string& path, std::string_view bytes,
+                      const std::string& mode = "");
 
   // Adds the bytes at the end of a file whose length is `length` before: once, or, after an error,
   // perhaps in part. HDFS lets one client append at a time: for a minute after a DataNode was lost

@@ -182,11 +182,13 @@ WebHdfsVerdict WebHdfs::Put(WebHdfsCall call, std::string_view bytes, bool* may_
   return verdict;
 }
 
-absl::Status WebHdfs::Create(const std::string& path, std::string_view bytes) {
-  const WebHdfsCall call = {.method = "PUT",
-                            .op = "CREATE",
-                            .path = path,
-                            .parameters = {{"overwrite", "true"}, {"noredirect", "true"}}};
+absl::Status WebHdfs::Create(const std::string& path, std::string_view bytes,
+                             const std::string& mode) {
+  WebHdfsCall call = {.method = "PUT",
+                      .op = "CREATE",
+                      .path = path,
+                      .parameters = {{"overwrite", "true"}, {"noredirect", "true"}}};
+  if (!mode.empty()) call.parameters.emplace_back("permission", mode);
   Patience patience(*this);
   while (true) {
     bool may_be_done = false;

@@ -1,46 +1,18 @@
 #include "muster/launch/yarn/programs.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
 #include "muster/base/strings.h"
+#include "muster/launch/yarn/tar.h"
 
 namespace muster::launch::yarn {
 namespace {
 
-constexpr size_t kBlock = 512, kMaxName = 99, kUstarAt = 257;
-constexpr std::string_view kUstar("ustar\00000", 8);
 constexpr uint64_t kMaxProgramBytes = uint64_t{1} << 30;
 constexpr char kJarName[] = "muster-yarn.jar";
 constexpr char kPluginFolder[] = "tensorflow-hdfs";
-
-// A field of a header: a number in octal digits, which a zero byte ends.
-void SetNumber(size_t at, size_t size, uint64_t number, std::string* header) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%0*llo", static_cast<int>(size - 1),
-                static_cast<unsigned long long>(number));
-  header->replace(at, size - 1, text, size - 1);
-}
-
-std::string MakeHeader(const std::string& name, uint64_t size) {
-  constexpr uint64_t kMode = 0755;
-  std::string header(kBlock, '\0');
-  header.replace(0, name.size(), name);
-  SetNumber(100, 8, kMode, &header);
-  SetNumber(108, 8, 0, &header);  // owner
-  SetNumber(116, 8, 0, &header);  // group
-  SetNumber(124, 12, size, &header);
-  SetNumber(136, 12, 0, &header);  // time
-  header.replace(148, 8, 8, ' ');  // the checksum counts as spaces
-  header[156] = '0';               // a file
-  header.replace(kUstarAt, kUstar.size(), kUstar);
-  uint64_t sum = 0;
-  for (const char c : header) sum += static_cast<unsigned char>(c);
-  SetNumber(148, 7, sum, &header);
-  header[154] = '\0';
-  return header;
-}
+constexpr int kProgramMode = 0755;
 
 absl::Status CheckVersion(io::FileSystem& files, const std::string& jar) {
   MUSTER_ASSIGN_OR_RETURN(const std::string bytes, io::ReadFile(files, jar, kMaxProgramBytes));
@@ -74,22 +46,6 @@ absl::StatusOr<std::string> FindJar(io::FileSystem& files, const std::string& pr
                                     "MUSTER_YARN_JAR may name it"));
 }
 
-absl::StatusOr<std::string> MakeTar(io::FileSystem& files,
-                                    const std::vector<std::pair<std::string, std::string>>& named) {
-  std::string tar;
-  for (const auto& [name, path] : named) {
-    if (name.size() > kMaxName) {
-      return absl::InvalidArgumentError(StrCat(path, ": its name is too long for an archive"));
-    }
-    MUSTER_ASSIGN_OR_RETURN(const std::string bytes, io::ReadFile(files, path, kMaxProgramBytes));
-    tar += MakeHeader(name, bytes.size());
-    tar += bytes;
-    tar.append((kBlock - bytes.size() % kBlock) % kBlock, '\0');
-  }
-  tar.append(2 * kBlock, '\0');  // its end
-  return tar;
-}
-
 absl::StatusOr<std::string> PackPrograms(io::FileSystem& files, const std::string& program,
                                          const std::string& jar) {
   const std::string folder = io::Dirname(program);
@@ -111,7 +67,12 @@ absl::StatusOr<std::string> PackPrograms(io::FileSystem& files, const std::strin
     }
     break;
   }
-  return MakeTar(files, named);
+  std::vector<TarEntry> entries;
+  for (const auto& [name, path] : named) {
+    MUSTER_ASSIGN_OR_RETURN(std::string bytes, io::ReadFile(files, path, kMaxProgramBytes));
+    entries.push_back({.name = name, .bytes = std::move(bytes), .mode = kProgramMode});
+  }
+  return MakeTar(entries);
 }
 
 }  // namespace muster::launch::yarn

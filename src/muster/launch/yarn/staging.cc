@@ -53,9 +53,9 @@ absl::Status MakePrivateFolder(files::WebHdfs& calls, const std::string& path) {
       .status();
 }
 
-absl::Status CopyBytes(const io::RandomAccessFile& from, io::WritableFile& to) {
+// From that byte to the end of the file.
+absl::Status CopyBytes(const io::RandomAccessFile& from, uint64_t offset, io::WritableFile& to) {
   std::string piece(kPieceBytes, '\0');
-  uint64_t offset = 0;
   while (true) {
     MUSTER_ASSIGN_OR_RETURN(const size_t size, from.Read(offset, piece.size(), piece.data()));
     if (size == 0) return to.Close();
@@ -114,17 +114,24 @@ absl::Status Staging::MakeFolder(const std::string& name) {
 absl::StatusOr<LocalResource> Staging::Copy(const std::string& from, const std::string& name,
                                             const std::string& as) {
   MUSTER_ASSIGN_OR_RETURN(const auto source, files_.OpenForRead(from));
+  std::string piece(kPieceBytes, '\0');
+  MUSTER_ASSIGN_OR_RETURN(const size_t size, source->Read(0, piece.size(), piece.data()));
+  piece.resize(size);
+  if (size < kPieceBytes) return Write(piece, name, as);
   MUSTER_ASSIGN_OR_RETURN(const auto target, files_.OpenForWrite(StrCat(url_, "/", name)));
-  MUSTER_RETURN_IF_ERROR(CopyBytes(*source, *target));
+  MUSTER_RETURN_IF_ERROR(target->Append(piece));
+  MUSTER_RETURN_IF_ERROR(CopyBytes(*source, size, *target));
   return Finish(name, as);
 }
 
-absl::StatusOr<LocalResource> Staging::Write(const std::string& text, const std::string& name,
+absl::StatusOr<LocalResource> Staging::Write(const std::string& bytes, const std::string& name,
                                              const std::string& as) {
-  MUSTER_ASSIGN_OR_RETURN(const auto target, files_.OpenForWrite(StrCat(url_, "/", name)));
-  MUSTER_RETURN_IF_ERROR(target->Append(text));
-  MUSTER_RETURN_IF_ERROR(target->Close());
-  return Finish(name, as);
+  const std::string path = StrCat(path_, "/", name);
+  MUSTER_RETURN_IF_ERROR(calls_->Create(path, bytes, kFileMode));
+  MUSTER_ASSIGN_OR_RETURN(const files::HdfsFileStatus status, calls_->GetStatus(path));
+  if (status.info.size == bytes.size()) return Describe(status.info, StrCat(url_, "/", name), as);
+  return absl::DataLossError(StrCat("write ", url_, "/", name, ": ", status.info.size, " of ",
+                                    bytes.size(), " bytes are there"));
 }
 
 std::string Staging::GetRoot() const { return url_.substr(0, url_.size() - path_.size()); }

@@ -1,11 +1,12 @@
 // A job's staging folder on HDFS: what its containers get as files (local resources, as YARN calls
 // them), and the state of its coordinator. The folder is its owner's alone (0700).
 //
-//   token, data_key, ca.pem       as in a job's folder (control/job_folder.h)
-//   ca-key.pem                    with which coordinators make their certificates
-//   conf/                         Hadoop's configuration, as the submitter has it
-//   staged/                       files and archives of the job
-//   am.json                       for the ApplicationMaster (java/yarn)
+//   task.tar     for all processes of the job: token, data_key and ca.pem as in a job's folder
+//                (control/job_folder.h), keytab, and in conf/ Hadoop's configuration, as the
+//                submitter has it
+//   master.tar   for the ApplicationMaster alone (java/yarn): am.json, and ca-key.pem, with which
+//                coordinators make their certificates
+//   staged/, folders/             files and archives of the job
 //   state/                        launch/slots/shared_state.h
 //   coordinator                   the URL of the coordinator that runs
 //
@@ -52,11 +53,11 @@ class Staging {
 
   const std::string& url() const { return url_; }  // of the folder
 
-  // Copies a file of this machine; `name` is its path in the staging folder and `as` that in the
-  // container.
+  // Copies a file of this machine, which its owner alone may read there; `name` is its path in the
+  // staging folder and `as` that in the container.
   absl::StatusOr<LocalResource> Copy(const std::string& from, const std::string& name,
                                      const std::string& as);
-  absl::StatusOr<LocalResource> Write(const std::string& text, const std::string& name,
+  absl::StatusOr<LocalResource> Write(const std::string& bytes, const std::string& name,
                                       const std::string& as);
   // Finds an archive with these bytes beside the staging folder, or writes it there.
   absl::StatusOr<LocalResource> Share(const std::string& bytes, const std::string& as);

@@ -17,6 +17,7 @@
 #include "muster/launch/slots/slot_job.h"
 #include "muster/launch/yarn/programs.h"
 #include "muster/launch/yarn/staging.h"
+#include "muster/launch/yarn/tar.h"
 #include "muster/net/secret_file.h"
 #include "muster/net/tls/certs.h"
 #include "muster/process/deadline.h"
@@ -29,7 +30,11 @@ using formats::Json;
 // In a container: what is Muster's, beside the job's own files.
 constexpr char kFolder[] = ".muster";
 constexpr char kPrograms[] = "programs";  // a folder in kFolder
+// Archives in kFolder, which a container's command unpacks there: a NodeManager takes some 50 ms
+// for each file that it fetches.
+constexpr char kTaskFiles[] = "task.tar", kMasterFiles[] = "master.tar";
 constexpr char kMain[] = "muster.yarn.ApplicationMaster";
+constexpr char kToken[] = "token", kDataKey[] = "data_key", kAuthority[] = "ca.pem";
 constexpr int kMasterMegabytes = 512;
 constexpr int kMasterAttempts = 5;
 // An attempt that ran longer than this is not counted among these.
@@ -38,7 +43,7 @@ constexpr double kLeaseSeconds = 60;  // the time in which another ApplicationMa
 constexpr double kAcceptSeconds = 30;
 constexpr int kLookMillis = 100;
 constexpr int kCertificateDays = 365;
-constexpr uint64_t kMaxSecretBytes = 64 << 10;
+constexpr uint64_t kMaxOwnBytes = uint64_t{16} << 20;  // of a file of Muster's or of Hadoop's
 constexpr std::string_view kZipMagic = "PK\x03\x04", kGzipMagic = "\x1f\x8b", kTarMagic = "ustar";
 constexpr size_t kTarMagicAt = 257;
 constexpr int64_t kMebibyte = int64_t{1} << 20;
@@ -83,46 +88,32 @@ struct Resources {
   std::vector<LocalResource> of_tasks = {};   // the tasks alone
 };
 
-absl::Status StageSecrets(const control::JobFolder& folder, const std::string& job,
-                          Staging& staging, Resources* resources) {
-  MUSTER_RETURN_IF_ERROR(control::MakeKeys(folder));
-  MUSTER_ASSIGN_OR_RETURN(const net::Credentials authority,
-                          net::MakeAuthority(job, kCertificateDays));
-  MUSTER_RETURN_IF_ERROR(
-      net::WriteSecretFile(io::JoinPath(folder.path, "ca.pem"), authority.certificate));
-  for (const char* const name : {"token", "data_key", "ca.pem"}) {
-    MUSTER_ASSIGN_OR_RETURN(auto copied,
-                            staging.Copy(io::JoinPath(folder.path, name), name, In(name)));
-    resources->of_all.push_back(std::move(copied));
-  }
-  MUSTER_ASSIGN_OR_RETURN(auto key, staging.Write(authority.key, "ca-key.pem", In("ca-key.pem")));
-  resources->of_master.push_back(std::move(key));
+absl::Status AddFile(io::FileSystem& files, const std::string& path, const std::string& as,
+                     std::vector<TarEntry>* entries) {
+  MUSTER_ASSIGN_OR_RETURN(std::string bytes, io::ReadFile(files, path, kMaxOwnBytes));
+  entries->push_back({.name = as, .bytes = std::move(bytes)});
   return absl::OkStatus();
 }
 
-absl::Status StageKeytab(const SubmitOptions& submit, const YarnConfig& config, Staging& staging,
-                         Resources* resources) {
+absl::Status AddConfiguration(io::FileSystem& files, const std::string& folder,
+                              std::vector<TarEntry>* entries) {
+  for (const std::string& name : files::HadoopConfigFiles()) {
+    const std::string path = io::JoinPath(folder, name);
+    if (!files.Stat(path).ok()) continue;
+    MUSTER_RETURN_IF_ERROR(AddFile(files, path, StrCat("conf/", name), entries));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddKeytab(io::FileSystem& files, const SubmitOptions& submit, const YarnConfig& config,
+                       std::vector<TarEntry>* entries) {
   if (submit.keytab.empty()) return absl::OkStatus();
   if (!config.is_secure()) {
     return absl::InvalidArgumentError(StrCat("--keytab ", submit.keytab,
                                              ": this Hadoop wants no Kerberos tickets (",
                                              config.folder, "/core-site.xml)"));
   }
-  MUSTER_ASSIGN_OR_RETURN(auto copied, staging.Copy(submit.keytab, "keytab", In("keytab")));
-  resources->of_all.push_back(std::move(copied));
-  return absl::OkStatus();
-}
-
-absl::Status StageConfiguration(io::FileSystem& files, const std::string& folder, Staging& staging,
-                                Resources* resources) {
-  for (const std::string& name : files::HadoopConfigFiles()) {
-    const std::string path = io::JoinPath(folder, name);
-    if (!files.Stat(path).ok()) continue;
-    const std::string as = StrCat("conf/", name);
-    MUSTER_ASSIGN_OR_RETURN(auto copied, staging.Copy(path, as, In(as)));
-    resources->of_all.push_back(std::move(copied));
-  }
-  return absl::OkStatus();
+  return AddFile(files, submit.keytab, "keytab", entries);
 }
 
 // INVALID_ARGUMENT for a file that no node could unpack.
@@ -214,9 +205,10 @@ Json MakeSubmission(const std::string& id, const std::string& name, const Submit
        {"value", StrCat(In(kPrograms), "/muster-yarn.jar:", config.class_path, ":", In("conf"))}},
       {{"key", "HADOOP_USER_NAME"}, {"value", config.user}}};
   // Java's heap, and beside it the JVM itself and the coordinator.
-  const std::string command =
-      StrCat("exec {{JAVA_HOME}}/bin/java -Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 ",
-             kMain, " ", kFolder, " 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr");
+  const std::string command = StrCat(
+      "tar -xf ", In(kTaskFiles), " -C ", kFolder, " && tar -xf ", In(kMasterFiles), " -C ",
+      kFolder, " && exec {{JAVA_HOME}}/bin/java -Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 ",
+      kMain, " ", kFolder, " 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr");
   Json json = {{"application-id", id},
                {"application-name", name},
                {"application-type", kApplicationType},
@@ -286,6 +278,29 @@ struct Submitting {
   std::string jar = {};
 };
 
+absl::Status Stage(const std::vector<TarEntry>& entries, const std::string& name, Staging& staging,
+                   std::vector<LocalResource>* resources) {
+  MUSTER_ASSIGN_OR_RETURN(const std::string tar, MakeTar(entries));
+  MUSTER_ASSIGN_OR_RETURN(auto written, staging.Write(tar, name, In(name)));
+  resources->push_back(std::move(written));
+  return absl::OkStatus();
+}
+
+// `authority`: the certificate by which the job's processes know each other.
+absl::Status StageTaskFiles(const Submitting& job, const std::string& authority,
+                            io::FileSystem& files, Staging& staging, Resources* resources) {
+  MUSTER_RETURN_IF_ERROR(control::MakeKeys(job.folder));
+  MUSTER_RETURN_IF_ERROR(
+      net::WriteSecretFile(io::JoinPath(job.folder.path, kAuthority), authority));
+  std::vector<TarEntry> entries;
+  for (const char* const name : {kToken, kDataKey, kAuthority}) {
+    MUSTER_RETURN_IF_ERROR(AddFile(files, io::JoinPath(job.folder.path, name), name, &entries));
+  }
+  MUSTER_RETURN_IF_ERROR(AddKeytab(files, job.submit, job.config, &entries));
+  MUSTER_RETURN_IF_ERROR(AddConfiguration(files, job.config.folder, &entries));
+  return Stage(entries, kTaskFiles, staging, &resources->of_all);
+}
+
 absl::Status StageAndSubmit(const Submitting& job, const std::string& id, io::FileSystem& files,
                             YarnClient& client, Staging& staging) {
   Resources resources;
@@ -293,9 +308,9 @@ absl::Status StageAndSubmit(const Submitting& job, const std::string& id, io::Fi
                           PackPrograms(files, job.submit.program, job.jar));
   MUSTER_ASSIGN_OR_RETURN(auto programs, staging.Share(packed, In(kPrograms)));
   resources.of_all.push_back(std::move(programs));
-  MUSTER_RETURN_IF_ERROR(StageSecrets(job.folder, job.spec.name, staging, &resources));
-  MUSTER_RETURN_IF_ERROR(StageKeytab(job.submit, job.config, staging, &resources));
-  MUSTER_RETURN_IF_ERROR(StageConfiguration(files, job.config.folder, staging, &resources));
+  MUSTER_ASSIGN_OR_RETURN(const net::Credentials authority,
+                          net::MakeAuthority(job.spec.name, kCertificateDays));
+  MUSTER_RETURN_IF_ERROR(StageTaskFiles(job, authority.certificate, files, staging, &resources));
   MUSTER_RETURN_IF_ERROR(StageOwnFiles(files, job.spec, job.submit.from, staging, &resources));
   for (const auto& [from, as] : job.submit.folders) {
     MUSTER_RETURN_IF_ERROR(StagePath(files, from, as, staging, &resources));
@@ -304,9 +319,9 @@ absl::Status StageAndSubmit(const Submitting& job, const std::string& id, io::Fi
   MUSTER_RETURN_IF_ERROR(
       slots::WriteFirstState(files, StrCat(staging.url(), "/state"), job.spec, job.options));
   const Json master = MakeMasterFile(id, job.spec, job.submit, job.config, staging, resources);
-  MUSTER_ASSIGN_OR_RETURN(
-      auto written, staging.Write(formats::PrintJson(master) + "\n", "am.json", In("am.json")));
-  resources.of_master.push_back(std::move(written));
+  MUSTER_RETURN_IF_ERROR(Stage({{.name = "ca-key.pem", .bytes = authority.key},
+                                {.name = "am.json", .bytes = formats::PrintJson(master) + "\n"}},
+                               kMasterFiles, staging, &resources.of_master));
   std::optional<files::HadoopToken> token;
   if (job.config.is_secure()) {
     MUSTER_ASSIGN_OR_RETURN(token, staging.GetToken(job.config.renewer));
@@ -356,9 +371,10 @@ absl::StatusOr<control::PlaceRecord> FetchRecord(const std::string& id, const Ya
                                                  const control::JobFolder& folder) {
   const auto files = files::OpenFileSystems();
   const std::string staging = GetStagingUrl(config, id);
-  for (const char* const name : {"token", "ca.pem"}) {
-    MUSTER_ASSIGN_OR_RETURN(const std::string secret,
-                            io::ReadFile(*files, StrCat(staging, "/", name), kMaxSecretBytes));
+  MUSTER_ASSIGN_OR_RETURN(const std::string tar,
+                          io::ReadFile(*files, StrCat(staging, "/", kTaskFiles), kMaxOwnBytes));
+  for (const char* const name : {kToken, kAuthority}) {
+    MUSTER_ASSIGN_OR_RETURN(const std::string secret, ReadFromTar(tar, name));
     MUSTER_RETURN_IF_ERROR(net::WriteSecretFile(io::JoinPath(folder.path, name), secret));
   }
   return control::PlaceRecord{.kind = kYarnKind,

@@ -31,9 +31,12 @@ import org.apache.hadoop.yarn.api.records.URL;
  */
 public final class ApplicationMaster {
   private static final long POLL_MILLIS = 200;
+  private static final long EAGER_POLL_MILLIS = 30;
+  private static final long EAGER_FOR_MILLIS = 3000; // after the start, and after what was wanted or has ended
   private static final int MAX_STARTS = 5; // of the coordinator without an answer in between
   private static final long RESTART_MILLIS = 1000;
   private static final String PROGRAM = "/programs/muster"; // in the folder
+  private static final String TASK_FILES = "/task.tar"; // in the folder
 
   private final File folder;
   private final JsonNode job;
@@ -42,8 +45,9 @@ public final class ApplicationMaster {
   private final int attempt;
   private final ObjectMapper mapper;
   private final Coordinator coordinator;
-  private final Platform platform;
+  private Platform platform; // from run() on
   private long sequence;
+  private long eagerUntil;
   private int starts;
 
   private ApplicationMaster(File folder) throws Exception {
@@ -54,7 +58,6 @@ public final class ApplicationMaster {
     attempt = own.getApplicationAttemptId().getAttemptId();
     host = System.getenv(ApplicationConstants.Environment.NM_HOST.key());
     coordinator = new Coordinator(makeCoordinatorCommand(), folder);
-    platform = new Platform(attempt, readResources(), readEnvironment(), readPlacement(), readTokens());
   }
 
   private String getStaging() {
@@ -132,6 +135,7 @@ public final class ApplicationMaster {
         new ArrayList<>(
             Arrays.asList(
                 "mkdir -p -m 700", name + "/agents", name + "/logs &&",
+                "tar -xf", name + TASK_FILES, "-C", name, "&&",
                 "echo", slot.task, String.valueOf(slot.incarnation), ">" + logs + "/task &&",
                 "HADOOP_CONF_DIR=$PWD/" + name + "/conf", makeTicketVariables("$PWD"), "exec", "./" + name + PROGRAM, "agent", "--swept",
                 "--bundle", name, "--task", slot.task,
@@ -169,6 +173,9 @@ public final class ApplicationMaster {
     synchronized (platform) {
       for (Slot slot : platform.getSlots()) {
         slot.write(slots.addObject());
+        if (slot.state == Slot.State.ENDED) {
+          hurry();
+        }
       }
       for (ContainerStatus status : platform.getStrangers()) {
         ended.addObject()
@@ -189,6 +196,7 @@ public final class ApplicationMaster {
       platform.kill(name.asText());
     }
     for (JsonNode wanted : answer.get("wanted")) {
+      hurry();
       Slot slot = new Slot(attempt, wanted.get("incarnation").asLong(), wanted.get("task").asText());
       JsonNode memory = wanted.path("memory_bytes");
       JsonNode cores = wanted.path("cores");
@@ -201,6 +209,31 @@ public final class ApplicationMaster {
           wanted.path("gpus").asInt(),
           container -> makeAgentCommand(slot, wanted));
     }
+  }
+
+  private static long millis() {
+    return System.nanoTime() / 1_000_000;
+  }
+
+  // The coordinator decides soon after a report: what it then wants is asked for often.
+  private void hurry() {
+    eagerUntil = millis() + EAGER_FOR_MILLIS;
+  }
+
+  // Beside YARN's classes, which take as long.
+  private void preloadTls() {
+    Thread thread =
+        new Thread(
+            () -> {
+              try {
+                coordinator.getTls();
+              } catch (IOException e) {
+                System.err.println(e); // the first call fails by it, too
+              }
+            },
+            "TLS");
+    thread.setDaemon(true);
+    thread.start();
   }
 
   /** Returns false once the coordinator has ended in order. */
@@ -223,8 +256,11 @@ public final class ApplicationMaster {
 
   private int run() throws Exception {
     coordinator.start();
+    preloadTls();
+    platform = new Platform(attempt, readResources(), readEnvironment(), readPlacement(), readTokens());
     StatusPage page = new StatusPage(coordinator, own.getApplicationAttemptId().getApplicationId());
     platform.start(host, "http://" + host + ":" + page.getPort() + "/");
+    hurry();
     boolean isFinal = false;
     while (true) {
       if (!keepCoordinator() || (isFinal && platform.isEmpty())) {
@@ -247,7 +283,7 @@ public final class ApplicationMaster {
       }
       platform.look();
       synchronized (platform) {
-        platform.wait(POLL_MILLIS);
+        platform.wait(millis() < eagerUntil ? EAGER_POLL_MILLIS : POLL_MILLIS);
       }
     }
     return finish();

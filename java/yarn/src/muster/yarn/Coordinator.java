@@ -14,6 +14,7 @@ import java.net.URL;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Paths;
+import java.security.GeneralSecurityException;
 import java.security.KeyStore;
 import java.security.cert.CertificateFactory;
 import java.util.List;
@@ -30,30 +31,42 @@ final class Coordinator {
   private static final int BUFFER_BYTES = 8192;
 
   private final List<String> command;
-  private final SSLContext tls;
+  private final File folder;
   private final String token;
   private final String configuration; // Hadoop's, of the submitter
   private final File keytab; // may not exist
   private final ObjectMapper mapper = new ObjectMapper();
   private Process process;
   private Thread reader;
+  private SSLContext tls; // null before getTls()
   private volatile String url = "";
   private volatile String end = "";
 
-  Coordinator(List<String> command, File folder) throws Exception {
+  Coordinator(List<String> command, File folder) throws IOException {
     this.command = command;
+    this.folder = folder;
     this.keytab = new File(folder, "keytab");
     this.configuration = new File(folder, "conf").getAbsolutePath();
     this.token = new String(Files.readAllBytes(Paths.get(folder.getPath(), "token")), StandardCharsets.US_ASCII).trim();
-    KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
-    trusted.load(null, null);
-    try (InputStream text = Files.newInputStream(Paths.get(folder.getPath(), "ca.pem"))) {
-      trusted.setCertificateEntry("job", CertificateFactory.getInstance("X.509").generateCertificate(text));
+  }
+
+  /** To load Java's TLS takes some time: a thread of its own may call it before the first call needs it. */
+  synchronized SSLContext getTls() throws IOException {
+    if (tls == null) {
+      try (InputStream text = Files.newInputStream(Paths.get(folder.getPath(), "ca.pem"))) {
+        KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
+        trusted.load(null, null);
+        trusted.setCertificateEntry("job", CertificateFactory.getInstance("X.509").generateCertificate(text));
+        TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        trust.init(trusted);
+        SSLContext made = SSLContext.getInstance("TLS");
+        made.init(null, trust.getTrustManagers(), null);
+        tls = made;
+      } catch (GeneralSecurityException e) {
+        throw new IOException("the job's authority cannot be used: " + e, e);
+      }
     }
-    TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
-    trust.init(trusted);
-    tls = SSLContext.getInstance("TLS");
-    tls.init(null, trust.getTrustManagers(), null);
+    return tls;
   }
 
   void start() throws IOException {
@@ -116,7 +129,7 @@ final class Coordinator {
     // The child is on this machine, whatever the name is by which others reach it.
     int port = new URL(at).getPort();
     HttpsURLConnection call = (HttpsURLConnection) new URL("https://127.0.0.1:" + port + path).openConnection();
-    call.setSSLSocketFactory(tls.getSocketFactory());
+    call.setSSLSocketFactory(getTls().getSocketFactory());
     call.setConnectTimeout(ANSWER_MILLIS);
     call.setReadTimeout(ANSWER_MILLIS);
     call.setRequestProperty("Authorization", "Bearer " + token);

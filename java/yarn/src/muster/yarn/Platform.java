@@ -18,18 +18,14 @@ import org.apache.hadoop.yarn.api.records.ContainerLaunchContext;
 import org.apache.hadoop.yarn.api.records.ContainerStatus;
 import org.apache.hadoop.yarn.api.records.FinalApplicationStatus;
 import org.apache.hadoop.yarn.api.records.LocalResource;
-import org.apache.hadoop.yarn.api.records.NodeReport;
 import org.apache.hadoop.yarn.api.records.Resource;
-import org.apache.hadoop.yarn.api.records.UpdatedContainer;
 import org.apache.hadoop.yarn.client.api.AMRMClient.ContainerRequest;
 import org.apache.hadoop.yarn.client.api.NMClient;
-import org.apache.hadoop.yarn.client.api.async.AMRMClientAsync;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 import org.apache.hadoop.yarn.exceptions.YarnException;
 
 /** The slots that YARN gives. Its calls and YARN's callbacks hold its lock; both wake who waits on it. */
-final class Platform extends AMRMClientAsync.AbstractCallbackHandler {
-  private static final int HEARTBEAT_MILLIS = 200;
+final class Platform implements ResourceManager.Listener {
   private static final long NODE_WAIT_MILLIS = 10000;
   private static final int LAUNCHERS = 8;
   private static final String GPU = "yarn.io/gpu";
@@ -46,8 +42,7 @@ final class Platform extends AMRMClientAsync.AbstractCallbackHandler {
   private final Map<String, Slot> slots = new LinkedHashMap<>();
   private final List<ContainerStatus> strangers = new ArrayList<>();
   private final ExecutorService launchers = Executors.newFixedThreadPool(LAUNCHERS);
-  private final AMRMClientAsync<ContainerRequest> manager =
-      AMRMClientAsync.createAMRMClientAsync(HEARTBEAT_MILLIS, this);
+  private final ResourceManager manager = new ResourceManager(this);
   private final NMClient nodes = NMClient.createNMClient();
   private Resource most;
   private boolean isShutDown;
@@ -73,9 +68,7 @@ final class Platform extends AMRMClientAsync.AbstractCallbackHandler {
     nodes.init(configuration);
     nodes.cleanupRunningContainersOnStop(false); // they belong to the job, not to this process
     nodes.start();
-    manager.init(configuration);
-    manager.start();
-    RegisterApplicationMasterResponse answer = manager.registerApplicationMaster(host, 0, trackingUrl);
+    RegisterApplicationMasterResponse answer = manager.register(configuration, host, trackingUrl);
     synchronized (this) {
       most = answer.getMaximumResourceCapability();
       adopt(answer.getContainersFromPreviousAttempts());
@@ -86,7 +79,7 @@ final class Platform extends AMRMClientAsync.AbstractCallbackHandler {
     for (Container container : containers) {
       Slot slot = Slot.of(container);
       if (slot == null) {
-        manager.releaseAssignedContainer(container.getId());
+        manager.release(container);
       } else if (slots.putIfAbsent(slot.getName(), slot) == null) {
         placement.take(slot.getHost(), millis());
         System.err.println("adopted " + container.getId() + ": " + slot.task + " incarnation " + slot.incarnation);
@@ -159,11 +152,11 @@ final class Platform extends AMRMClientAsync.AbstractCallbackHandler {
       request.nodeLabelsExpression(slot.label);
     }
     slot.request = request.build();
-    manager.addContainerRequest(slot.request);
+    manager.ask(slot.request);
   }
 
   private void askAgain(Slot slot) {
-    manager.removeContainerRequest(slot.request);
+    manager.withdraw(slot.request);
     ask(slot);
   }
 
@@ -177,7 +170,7 @@ final class Platform extends AMRMClientAsync.AbstractCallbackHandler {
     }
     List<String> refused = new ArrayList<>(placement.getRefused());
     if (placement.relax(!waiting.isEmpty(), millis())) {
-      manager.updateBlacklist(null, refused);
+      manager.refuseNodes(null, refused);
       waiting.forEach(this::askAgain);
     }
   }
@@ -191,7 +184,7 @@ final class Platform extends AMRMClientAsync.AbstractCallbackHandler {
     boolean was_refused = placement.getRefused().contains(slot.getHost());
     placement.free(slot.getHost());
     if (was_refused) {
-      manager.updateBlacklist(null, Collections.singletonList(slot.getHost()));
+      manager.refuseNodes(null, Collections.singletonList(slot.getHost()));
     }
   }
 
@@ -205,7 +198,7 @@ final class Platform extends AMRMClientAsync.AbstractCallbackHandler {
       return;
     }
     if (slot.container == null) {
-      manager.removeContainerRequest(slot.request);
+      manager.withdraw(slot.request);
       slot.request = null;
       slot.end(ContainerExitStatus.ABORTED, true, "it was not needed any more before it was given");
     } else if (!slot.isStopping) {
@@ -224,7 +217,7 @@ final class Platform extends AMRMClientAsync.AbstractCallbackHandler {
       System.err.println("cannot stop " + container.getId() + ": " + e.getMessage());
     }
     if (thenRelease) {
-      manager.releaseAssignedContainer(container.getId());
+      manager.release(container);
     }
     synchronized (this) {
       slot.isStopping = false; // the coordinator says it again if it has not ended
@@ -259,29 +252,29 @@ final class Platform extends AMRMClientAsync.AbstractCallbackHandler {
 
   void finish(FinalApplicationStatus status, String message) {
     try {
-      manager.unregisterApplicationMaster(status, message, "");
+      manager.unregister(status, message);
     } catch (YarnException | IOException e) {
       System.err.println("cannot unregister: " + e);
     }
   }
 
   @Override
-  public synchronized void onContainersAllocated(List<Container> given) {
+  public synchronized void onAllocated(List<Container> given) {
     for (Container container : given) {
       Slot slot = slots.get(attempt + "-" + container.getAllocationRequestId());
       if (slot == null || slot.request == null) { // more than was asked for, or not wanted any more
-        manager.releaseAssignedContainer(container.getId());
+        manager.release(container);
         continue;
       }
       String host = container.getNodeId().getHost();
-      if (!placement.takes(host, manager.getClusterNodeCount())) {
-        manager.releaseAssignedContainer(container.getId());
-        manager.updateBlacklist(new ArrayList<>(placement.getRefused()), null);
+      if (!placement.takes(host, manager.countNodes())) {
+        manager.release(container);
+        manager.refuseNodes(new ArrayList<>(placement.getRefused()), null);
         askAgain(slot);
         continue;
       }
       placement.take(host, millis());
-      manager.removeContainerRequest(slot.request);
+      manager.withdraw(slot.request);
       slot.request = null;
       slot.container = container;
       launchers.execute(() -> launch(slot));
@@ -290,7 +283,7 @@ final class Platform extends AMRMClientAsync.AbstractCallbackHandler {
   }
 
   @Override
-  public synchronized void onContainersCompleted(List<ContainerStatus> ended) {
+  public synchronized void onCompleted(List<ContainerStatus> ended) {
     for (ContainerStatus status : ended) {
       Slot slot = find(status.getContainerId());
       if (slot == null && status.getContainerId().getApplicationAttemptId().getAttemptId() < attempt) {
@@ -355,12 +348,12 @@ final class Platform extends AMRMClientAsync.AbstractCallbackHandler {
   }
 
   @Override
-  public void onContainersReceivedFromPreviousAttempts(List<Container> containers) {
+  public void onAdopted(List<Container> containers) {
     adopt(containers);
   }
 
   @Override
-  public synchronized void onShutdownRequest() {
+  public synchronized void onShutdown() {
     isShutDown = true;
     notifyAll();
   }
@@ -369,16 +362,5 @@ final class Platform extends AMRMClientAsync.AbstractCallbackHandler {
   public synchronized void onError(Throwable problem) {
     error = String.valueOf(problem);
     notifyAll();
-  }
-
-  @Override
-  public void onContainersUpdated(List<UpdatedContainer> containers) {}
-
-  @Override
-  public void onNodesUpdated(List<NodeReport> updated) {}
-
-  @Override
-  public float getProgress() {
-    return 0;
   }
 }
