@@ -2,10 +2,15 @@
 // the numbers of values and ranks only, never on timing or transport, and all ranks end with the
 // same bytes.
 //
+// Up to kMostDirectRanks ranks send to each other directly and sum around a ring. More ranks sum by
+// levels (rank_levels.h) and pass on what they gather, so that each one talks to few others, in few
+// rounds.
+//
 // Sources: ring all-reduce as in Patarasuk, Yuan, "Bandwidth Optimal All-reduce Algorithms for
 // Clusters of Workstations" (JPDC 2009): reduce-scatter, then all-gather, 2 (n-1) / n of the bytes
 // each way. Dissemination barrier: Hensgen, Finkel, Manber, "Two Algorithms for Barrier
-// Synchronization" (IJPP 1988).
+// Synchronization" (IJPP 1988). All-gather in log2 n rounds: Bruck et al., "Efficient Algorithms
+// for All-to-All Communications in Multiport Message-Passing Systems" (TPDS 1997).
 #pragma once
 
 #include <cstddef>
@@ -17,11 +22,11 @@
 
 namespace muster::collective {
 
-// values[i] = sum over ranks of values[i], in place. Every rank gives the same number of values. A
-// small number of values is sent directly to every rank; more go around a ring, 256 KiB per rank at
-// a time.
+// values[i] = sum over ranks of values[i], in place. Every rank gives the same number of values.
+// Few values are gathered and summed by every rank; of more, each rank sums a part, 256 KiB per
+// rank at a time.
 absl::Status AllReduce(Group& group, std::span<float> values);
-// How many values go around the ring at a time.
+// How many values are in work at a time.
 size_t RingTurnFloats(int ranks);
 
 // Gives every rank the bytes of all ranks, by rank; sizes may differ. (*all)[rank()] has this

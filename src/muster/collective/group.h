@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,6 +81,12 @@ class Group {
 
   // Memory for a collective, kept from call to call.
   float* Scratch(size_t floats) { return scratch_.Reserve(floats); }
+  // Other memory, for what a collective passes on.
+  MutableBytes Relayed(size_t bytes) {
+    return std::as_writable_bytes(
+               std::span(relayed_.Reserve(bytes / sizeof(float) + 1), bytes / sizeof(float) + 1))
+        .first(bytes);
+  }
 
  private:
   absl::Status End(absl::Status why);
@@ -92,7 +99,7 @@ class Group {
   const std::vector<std::unique_ptr<Channel>> channels_;
   const Interrupt& interrupt_;
   const GroupOptions options_;
-  math::AlignedBuffer scratch_;
+  math::AlignedBuffer scratch_, relayed_;
   absl::Status status_;
 };
 
