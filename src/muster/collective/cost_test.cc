@@ -1,11 +1,10 @@
 // Compares what each rank sends in a collective with the cost model of docs/scale.md.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <bit>
 
 #include "muster/collective/collectives.h"
-#include "muster/collective/rank_levels.h"
+#include "muster/collective/cost_model.h"
 #include "muster/collective/test_ranks.h"
 
 namespace muster::collective {
@@ -18,33 +17,10 @@ constexpr int64_t kPiece = int64_t{256} << 10;
 
 int64_t Pieces(int64_t bytes, int64_t piece) { return (bytes + piece - 1) / piece; }
 
-// Whether ranks pass on what they gather, and sum by levels.
-bool IsLarge(int64_t ranks) { return ranks > kMostDirectRanks; }
-
 class CostTest : public testing::TestWithParam<int> {
  protected:
   int64_t n() const { return GetParam(); }
-  // Messages of an all-gather: to each other rank, or to log2 n of them.
-  int64_t rounds() const {
-    return IsLarge(n()) ? std::bit_width(static_cast<uint64_t>(n() - 1)) : n() - 1;
-  }
-  // Bytes of an all-gather of pieces of this size.
-  int64_t gathered(int64_t size) const {
-    if (!IsLarge(n())) return (n() - 1) * FramedBytes(static_cast<size_t>(size));
-    int64_t bytes = 0;
-    for (int64_t have = 1; have < n(); have *= 2) {
-      bytes += FramedBytes(static_cast<size_t>(size * std::min(have, n() - have)));
-    }
-    return bytes;
-  }
-  // Messages of the half of an all-reduce in which the parts are summed.
-  int64_t halvings() const {
-    if (!IsLarge(n())) return n() - 1;
-    int64_t messages = 0;
-    const RankLevels levels(GetParam());
-    for (const RankLevels::Level& level : levels.levels()) messages += level.radix - 1;
-    return messages;
-  }
+  CostModel model() const { return {.ranks = GetParam()}; }
   // Returns what each rank has sent in one call of `fn`.
   static std::vector<Traffic> Measure(const std::function<absl::Status(Group&)>& fn) {
     TestRanks ranks(GetParam());
@@ -62,8 +38,8 @@ TEST_P(CostTest, AllGatherSendsOneMessageInEachRound) {
          std::vector<std::byte> all(size * static_cast<size_t>(group.size()));
          return AllGather(group, mine, all);
        })) {
-    EXPECT_EQ(sent.messages, rounds());
-    EXPECT_EQ(sent.bytes, gathered(size));
+    EXPECT_EQ(sent.messages, model().rounds());
+    EXPECT_EQ(sent.bytes, model().gathered(size));
   }
 }
 
@@ -74,8 +50,8 @@ TEST_P(CostTest, AllGatherOfDifferentSizesSendsTheSizesFirst) {
          all[static_cast<size_t>(group.rank())].resize(size);
          return AllGather(group, 1 << 20, &all);
        })) {
-    EXPECT_EQ(sent.messages, 2 * rounds());
-    EXPECT_EQ(sent.bytes, gathered(sizeof(uint64_t)) + gathered(size));
+    EXPECT_EQ(sent.messages, 2 * model().rounds());
+    EXPECT_EQ(sent.bytes, model().gathered(sizeof(uint64_t)) + model().gathered(size));
   }
 }
 
@@ -85,21 +61,21 @@ TEST_P(CostTest, ASmallAllReduceIsAnAllGather) {
          std::vector<float> values(floats);
          return AllReduce(group, values);
        })) {
-    EXPECT_EQ(sent.messages, rounds());
-    EXPECT_EQ(sent.bytes, gathered(floats * sizeof(float)));
+    EXPECT_EQ(sent.messages, model().rounds());
+    EXPECT_EQ(sent.bytes, model().gathered(floats * sizeof(float)));
   }
 }
 
 // By levels a rank gives half of what it has at each level, with radices of 2, instead of a part of
 // it to each other rank.
 TEST_P(CostTest, ALargeAllReduceSendsItsValuesNotQuiteTwice) {
-  const int64_t turns = IsLarge(n()) ? 1 : 3;
+  const int64_t turns = model().is_large() ? 1 : 3;
   const int64_t bytes = turns * n() * kPiece;  // a piece of 256 KiB for each rank in each turn
   for (const Traffic& sent : Measure([&](Group& group) {
          std::vector<float> values(static_cast<size_t>(bytes) / sizeof(float));
          return AllReduce(group, values);
        })) {
-    EXPECT_EQ(sent.messages, 2 * halvings() * turns);
+    EXPECT_EQ(sent.messages, 2 * model().halvings() * turns);
     EXPECT_EQ(sent.frames, 2 * (n() - 1) * turns);
     EXPECT_EQ(sent.bytes, 2 * (n() - 1) * turns * FramedBytes(kPiece));
     // Less than twice the values, however many ranks there are.

@@ -71,7 +71,7 @@ class TestRanks {
  private:
   std::unique_ptr<Channel> Wrap(int fd, size_t peer, size_t owner) {
     auto stream =
-        net::transport::SocketStream::Create(process::Descriptor(fd), StrCat("unix:", peer));
+        net::transport::SocketStream::Create(process::Descriptor(fd), StrCat("unix:<", peer, ">"));
     return std::make_unique<Channel>(std::make_unique<net::transport::CountingStream>(
         std::move(stream).value(), &traffic_[owner]));
   }

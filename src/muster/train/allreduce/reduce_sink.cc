@@ -27,6 +27,14 @@ void Append(std::vector<std::byte>* bytes, const void* data, size_t size) {
   bytes->insert(bytes->end(), from, from + size);
 }
 
+// The number of the rows, the rows, and the values.
+void Append(std::vector<std::byte>* bytes, const RowList& list) {
+  const auto count = static_cast<uint32_t>(list.rows.size());
+  Append(bytes, &count, sizeof count);
+  Append(bytes, list.rows.data(), list.rows.size_bytes());
+  Append(bytes, list.values.data(), list.values.size_bytes());
+}
+
 size_t Sum(std::span<const size_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), size_t{0});
 }
@@ -79,14 +87,10 @@ void ReduceSink::Dense(int variable, std::span<const float> gradient) {
   Add(Kind::kDense, variable, gradient.size());
 }
 
-// Each table is written as the number of its rows, the rows, and the values.
 void ReduceSink::Rows(int variable, std::span<const int32_t> rows,
                       std::span<const float> gradient) {
   entries_.push_back({Kind::kRows, variable});
-  const auto count = static_cast<uint32_t>(rows.size());
-  Append(&mine_, &count, sizeof count);
-  Append(&mine_, rows.data(), rows.size_bytes());
-  Append(&mine_, gradient.data(), gradient.size_bytes());
+  Append(&mine_, {.rows = rows, .values = gradient});
 }
 
 void ReduceSink::Statistic(int variable, std::span<const float> value) {
@@ -146,8 +150,46 @@ uint64_t ReduceSink::MaxBytes() const {
   return bytes;
 }
 
+// Replaces this rank's rows by the sums of those that it owns: what it then sends to all is
+// shorter, since several ranks have many rows in common. Entries that are not summed stay.
+absl::Status ReduceSink::KeepOwnedRows() {
+  std::vector<collective::RowTable> tables;
+  std::vector<RowList> sums;
+  const auto is_summed = [this](const Entry& entry) {
+    return entry.kind == Kind::kRows && !WantsEntries(entry.variable);
+  };
+  const auto rank = static_cast<size_t>(group_->rank());
+  ByteReader reader(mine_);
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].kind != Kind::kRows) continue;
+    const int variable = entries_[i].variable;
+    RowList& list = lists_[i][rank];
+    uint32_t count = 0;
+    (void)(reader.Read(&count) && reader.ReadArray(count, &list.rows) &&
+           reader.ReadArray(uint64_t{count} * static_cast<uint64_t>(GradientCols(variable)),
+                            &list.values));
+    if (!is_summed(entries_[i])) continue;
+    tables.push_back(
+        {.rows = specs_[static_cast<size_t>(variable)].shape[0], .cols = GradientCols(variable)});
+    sums.push_back(list);
+  }
+  if (tables.empty()) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(reduce_rows_.Reduce(*group_, tables, sums, numbers_));
+  owned_.clear();
+  size_t summed = 0;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].kind != Kind::kRows) continue;
+    Append(&owned_, is_summed(entries_[i]) ? sums[summed++] : lists_[i][rank]);
+  }
+  mine_.swap(owned_);
+  return absl::OkStatus();
+}
+
 // Each rank sends its tables, then the length and the bytes of its note.
 absl::Status ReduceSink::GatherRows(std::string_view note, std::vector<std::string>* notes) {
+  lists_.resize(entries_.size());
+  for (auto& lists : lists_) lists.assign(static_cast<size_t>(group_->size()), RowList());
+  if (group_->size() > collective::kMostDirectRanks) MUSTER_RETURN_IF_ERROR(KeepOwnedRows());
   const auto size = static_cast<uint32_t>(note.size());
   Append(&mine_, &size, sizeof size);
   Append(&mine_, note.data(), note.size());
@@ -156,8 +198,6 @@ absl::Status ReduceSink::GatherRows(std::string_view note, std::vector<std::stri
   all_[rank].swap(mine_);
   MUSTER_RETURN_IF_ERROR(collective::AllGather(*group_, MaxBytes(), &all_));
   notes->resize(all_.size());
-  lists_.resize(entries_.size());
-  for (auto& lists : lists_) lists.assign(all_.size(), RowList());
   for (size_t from = 0; from < all_.size(); ++from) {
     const absl::Status status = ParseLists(static_cast<int>(from), all_[from], &(*notes)[from]);
     if (!status.ok()) return group_->Accuse(static_cast<int>(from), ToStd(status.message()));

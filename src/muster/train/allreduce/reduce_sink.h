@@ -11,6 +11,7 @@
 
 #include "muster/base/status.h"
 #include "muster/collective/group.h"
+#include "muster/collective/reduce_rows.h"
 #include "muster/collective/stream_sum.h"
 #include "muster/collective/sum_rows.h"
 #include "muster/engine/engine.h"
@@ -63,6 +64,7 @@ class ReduceSink : public engine::GradientSink {
   void Add(Kind kind, int variable, size_t size);
   uint64_t MaxBytes() const;
   absl::Status GatherRows(std::string_view note, std::vector<std::string>* notes);
+  absl::Status KeepOwnedRows();
   absl::Status ParseLists(int rank, std::span<const std::byte> bytes, std::string* note);
   void Give();
   void WriteMetrics(const engine::StepResult& result, float* to) const;
@@ -80,7 +82,9 @@ class ReduceSink : public engine::GradientSink {
   collective::StreamSum sum_;
   std::vector<std::byte> mine_;              // this rank's rows, as they are sent
   std::vector<std::vector<std::byte>> all_;  // the rows of each rank
-  collective::SumRows rows_;                 // used for one table after the other
+  collective::ReduceRows reduce_rows_;
+  std::vector<std::byte> owned_;  // as mine_, with the sums of owned rows
+  collective::SumRows rows_;      // used for one table after the other
   math::RowNumbers numbers_;
   std::vector<int32_t> entry_rows_;
   std::vector<float> entry_values_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "muster/collective/collectives.h"
 #include "muster/collective/rank_failure.h"
@@ -204,6 +205,61 @@ TEST(ReduceSinkTest, EntriesAreNotSummed) {
     EXPECT_THAT(given[rank].rows, testing::ElementsAre(2, 0, 2, 2, 1, 2, 2));
     EXPECT_THAT(given[rank].values,
                 testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14));
+  }
+}
+
+// Of a large group each rank sums the rows that it owns, and all get all sums; entries stay single.
+TEST(ReduceSinkTest, ALargeGroupSumsRowsByTheirOwners) {
+  constexpr int kRanks = 11;
+  std::vector<engine::VariableSpec> specs(2);
+  for (auto& spec : specs) {
+    spec.kind = engine::VariableKind::kTable;
+    spec.shape = {10, 1};
+  }
+  class Sink final : public engine::GradientSink {
+   public:
+    bool WantsEntries(int variable) const override { return variable == 1; }
+    void Dense(int, std::span<const float>) override {}
+    void Rows(int variable, std::span<const int32_t> rows,
+              std::span<const float> gradient) override {
+      for (size_t i = 0; i < rows.size(); ++i) {
+        sums[variable][rows[i]] += gradient[i];
+        ++counts[variable];
+      }
+    }
+    void Statistic(int, std::span<const float>) override {}
+    std::map<int, std::map<int32_t, float>> sums;
+    std::map<int, int> counts;
+  };
+  collective::TestRanks ranks(kRanks);
+  std::vector<Sink> given(kRanks);
+  const auto results = ranks.Run([&](Group& group) -> absl::Status {
+    ReduceSink sink(specs);
+    sink.Begin(group, given[static_cast<size_t>(group.rank())], 0.1, /*early=*/false);
+    const int32_t own = group.rank() % 10;
+    const std::vector<int32_t> rows = {own, (own + 1) % 10}, twice = {own, own};
+    const std::vector<float> values = {static_cast<float>(group.rank()), 100};
+    sink.Rows(1, twice, values);
+    sink.Rows(0, rows, values);
+    engine::StepResult result = {.loss = 1, .data_loss = 1};
+    std::vector<std::string> notes;
+    MUSTER_RETURN_IF_ERROR(sink.Reduce(&result, StrCat("note ", group.rank()), &notes));
+    EXPECT_EQ(notes.size(), size_t{kRanks});
+    EXPECT_EQ(notes[7], "note 7");
+    return absl::OkStatus();
+  });
+  std::map<int32_t, float> expected, entries;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    expected[rank % 10] += static_cast<float>(rank);
+    expected[(rank % 10 + 1) % 10] += 100;
+    entries[rank % 10] += static_cast<float>(rank) + 100;
+  }
+  for (size_t rank = 0; rank < kRanks; ++rank) {
+    ASSERT_TRUE(results[rank].ok()) << results[rank];
+    EXPECT_EQ(given[rank].sums[0], expected);
+    EXPECT_EQ(given[rank].counts[0], 10) << "a row comes twice";
+    EXPECT_EQ(given[rank].sums[1], entries);
+    EXPECT_EQ(given[rank].counts[1], 2 * kRanks);
   }
 }
 

@@ -167,6 +167,9 @@ void ReplicatedTrainingTest::ExpectNReplicasDoWhatOneDoes(int size, const std::s
 
 TEST_F(ReplicatedTrainingTest, NReplicasDoWhatOneDoesWithNTimesTheBatch) {
   for (const int size : {1, 2, 3}) ExpectNReplicasDoWhatOneDoes(size, PlainSpec(), 20);
+  // So many sum by levels (collective/rank_levels.h).
+  ExpectNReplicasDoWhatOneDoes(10, PlainSpec(), 20);
+  ExpectNReplicasDoWhatOneDoes(12, LargeSpec(PlainSpec()), 2);
 }
 
 TEST_F(ReplicatedTrainingTest, NReplicasWithLargeModelsDoWhatOneDoes) {
@@ -367,6 +370,20 @@ TEST_F(SurvivalTest, DeathsAtAnyMomentChangeNoByte) {
     }
     EXPECT_GT(kills, 15) << "too few replicas were killed";
   }
+}
+
+// Eleven replicas sum by levels, with a spare one: most deaths are seen by few of them, which tell
+// the others.
+TEST_F(SurvivalTest, DeathsInALargeGroupChangeNoByte) {
+  TrainTogether(11, LongTraining(), "unbroken");
+  int kills = 0;
+  const int seeds = kUnderSanitizer ? 1 : 4;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    const std::string folder = StrCat("deaths", seed);
+    kills += RunWithDeaths(static_cast<uint64_t>(seed), 11, folder);
+    EXPECT_TRUE(Weights(folder) == Weights("unbroken")) << "seed " << seed;
+  }
+  EXPECT_GE(kills, seeds) << "too few replicas were killed";
 }
 
 class SurvivalOfTest : public SurvivalTest, public testing::WithParamInterface<std::string> {};

@@ -3,18 +3,19 @@
 
 #include <thread>
 
+#include "muster/collective/cost_model.h"
 #include "muster/train/allreduce/test_replicas.h"
 #include "muster/train/training_test_support.h"
 
 namespace muster::train {
 namespace {
 
-using net::transport::FramedBytes;
 using net::transport::Traffic;
 
 class StepCostTest : public TrainingTest, public testing::WithParamInterface<int> {
  protected:
   int64_t n() const { return GetParam(); }
+  collective::CostModel model() const { return {.ranks = GetParam()}; }
 
   // A dense model of one layer.
   static std::string Spec(int units) {
@@ -57,13 +58,22 @@ model: {type: dnn, dnn: {columns: [x], hidden_units: [)",
   int runs_ = 0;
 };
 
-// The messages are a proposal, the dense gradients, the sizes of the rows and positions, and these.
-TEST_P(StepCostTest, AStepOfASmallModelSendsFourMessagesToEachOtherReplica) {
-  ExpectMessagesOfAStep(Spec(8), 4 * (n() - 1));
+// Gathered are a proposal, the dense gradients, the sizes of the rows and positions, and these.
+TEST_P(StepCostTest, AStepOfASmallModelGathersFourTimes) {
+  ExpectMessagesOfAStep(Spec(8), 4 * model().rounds());
 }
 
-TEST_P(StepCostTest, AStepOfALargeModelGoesAroundTheRing) {
-  ExpectMessagesOfAStep(Spec(10'000), 5 * (n() - 1));
+TEST_P(StepCostTest, AStepOfALargeModelReducesItsGradients) {
+  ExpectMessagesOfAStep(Spec(10'000), 3 * model().rounds() + 2 * model().halvings());
+}
+
+// As many as before ranks passed things on, each sent to each other replica.
+TEST(LargeGroupCostTest, ThirtyTwoReplicasSendAQuarterOfTheMessagesOfDirectExchanges) {
+  const collective::CostModel model = {.ranks = 32};
+  const int64_t direct = model.ranks - 1;
+  EXPECT_LE(4 * 4 * model.rounds(), 4 * direct);
+  EXPECT_LE(4 * (3 * model.rounds() + 2 * model.halvings()), 5 * direct);
+  EXPECT_LE(4 * (4 * model.rounds() + 2 * model.halvings()), 4 * direct);  // with tables
 }
 
 // A table of three rows of 16 floats below a dense layer.
@@ -79,18 +89,13 @@ model: {type: dnn, dnn: {columns: [e], hidden_units: [8],
 train: {batch_size: 16, epochs: 100, seed: 5}
 )";
 
-TEST_P(StepCostTest, AStepWithATableSendsItsRowsToEachOtherReplica) {
+TEST_P(StepCostTest, AStepWithATableSendsItsRows) {
   constexpr int64_t kSteps = 4;
   // The dense layer, the output layer and two losses.
-  constexpr size_t kDense = ((kTableCols + 1) * kTableUnits + kTableUnits + 1 + 2) * sizeof(float);
-  // Their number, their indices and gradients, and the length of the position's text.
-  constexpr size_t kRows =
-      sizeof(uint32_t) + kTableRows * (1 + kTableCols) * sizeof(float) + sizeof(uint32_t);
-  constexpr size_t kShortPosition = 60, kLongPosition = 200;
-  const auto cost = [](size_t position) {
-    return FramedBytes(24) + FramedBytes(kDense) + FramedBytes(sizeof(uint64_t)) +
-           FramedBytes(kRows + position);
-  };
+  constexpr int64_t kDense = ((kTableCols + 1) * kTableUnits + kTableUnits + 1 + 2) * 4;
+  constexpr int64_t kRows = kTableRows * (1 + kTableCols) * 4;  // their indices and gradients
+  constexpr int64_t kCounts = 4 + 4;  // of the rows, and of the position's text
+  constexpr int64_t kShortPosition = 60, kLongPosition = 200, kMostFraming = 64;
   // Every share of these records has all three rows; only the last batch of an epoch may lack one.
   std::string csv = "color,y\n";
   for (int i = 0; i < 300; ++i) {
@@ -99,29 +104,39 @@ TEST_P(StepCostTest, AStepWithATableSendsItsRowsToEachOtherReplica) {
   Write("train.csv", csv);
   const std::string yaml(kTableSpec);
   const std::vector<Traffic> few = Measure(yaml, 2), more = Measure(yaml, 2 + kSteps);
+  const int64_t messages = 4 * model().rounds() + (model().is_large() ? 2 * model().halvings() : 0);
+  int64_t all = 0;
   for (size_t rank = 0; rank < few.size(); ++rank) {
-    EXPECT_EQ(more[rank].messages - few[rank].messages, kSteps * 4 * (n() - 1));
-    const int64_t bytes = more[rank].bytes - few[rank].bytes;
-    EXPECT_GT(bytes, kSteps * (n() - 1) * cost(kShortPosition)) << "rank " << rank;
-    EXPECT_LT(bytes, kSteps * (n() - 1) * cost(kLongPosition)) << "rank " << rank;
+    EXPECT_EQ(more[rank].messages - few[rank].messages, kSteps * messages);
+    all += more[rank].bytes - few[rank].bytes;
   }
+  // Every replica's rows go to each other one. Or each row goes from replica to replica until it is
+  // summed, and then its sum to each.
+  const int64_t rows = model().is_large() ? 2 * kRows * (n() - 1) : n() * kRows * (n() - 1);
+  const int64_t others =
+      n() * (model().gathered(24) + model().gathered(kDense) + model().gathered(sizeof(uint64_t)));
+  const auto get_cost = [&](int64_t position) {
+    return others + rows + n() * (n() - 1) * (kCounts + position);
+  };
+  EXPECT_GT(all, kSteps * get_cost(kShortPosition));
+  EXPECT_LT(all, kSteps * (get_cost(kLongPosition) + n() * messages * kMostFraming));
 }
 
 // A model without a table sends the same except for rows.
 TEST_P(StepCostTest, TheBytesOfAStepDependOnTheModel) {
   constexpr int64_t kSteps = 4;
   constexpr int kHidden = 8;
-  constexpr size_t kDense = (2 * kHidden + kHidden + 1 + 2) * sizeof(float);
-  const auto cost = [](size_t position) {
-    return FramedBytes(24) + FramedBytes(kDense) + FramedBytes(sizeof(uint64_t)) +
-           FramedBytes(sizeof(uint32_t) + position);
+  constexpr int64_t kDense = (2 * kHidden + kHidden + 1 + 2) * 4;
+  const auto get_cost = [this](int64_t position) {
+    return model().gathered(24) + model().gathered(kDense) + model().gathered(sizeof(uint64_t)) +
+           model().gathered(static_cast<int64_t>(sizeof(uint32_t)) + position);
   };
   const std::vector<Traffic> few = Measure(Spec(kHidden), 2);
   const std::vector<Traffic> more = Measure(Spec(kHidden), 2 + kSteps);
   for (size_t rank = 0; rank < few.size(); ++rank) {
     const int64_t bytes = more[rank].bytes - few[rank].bytes;
-    EXPECT_GT(bytes, kSteps * (n() - 1) * cost(60)) << "rank " << rank;
-    EXPECT_LT(bytes, kSteps * (n() - 1) * cost(200)) << "rank " << rank;
+    EXPECT_GT(bytes, kSteps * get_cost(60)) << "rank " << rank;
+    EXPECT_LT(bytes, kSteps * get_cost(200)) << "rank " << rank;
   }
 }
 
