@@ -28,33 +28,43 @@ std::string Group::GetName(int rank) const {
   return RankName(rank, index < options_.names.size() ? options_.names[index] : "");
 }
 
-absl::Status Group::Exchange(int to, ConstBytes out, int from, size_t in_bytes, Take take) {
+absl::StatusOr<Channel*> Group::GetChannel(int rank) {
   MUSTER_RETURN_IF_ERROR(status_);
-  const absl::Status status = Channel::Exchange(kPieces, *channels_[static_cast<size_t>(to)], out,
-                                                *channels_[static_cast<size_t>(from)], in_bytes,
-                                                take, NextDeadline(), interrupt_);
+  std::unique_ptr<Channel>& channel = channels_[static_cast<size_t>(rank)];
+  if (channel != nullptr) return channel.get();
+  absl::StatusOr<std::unique_ptr<Channel>> made = options_.connect(rank);
+  if (!made.ok() && interrupt_.is_set()) return status_ = interrupt_.status();
+  if (!made.ok()) return Unreached(rank, made.status());
+  channel = *std::move(made);
+  return channel.get();
+}
+
+absl::Status Group::Exchange(int to, ConstBytes out, int from, size_t in_bytes, Take take) {
+  MUSTER_ASSIGN_OR_RETURN(Channel* const target, GetChannel(to));
+  MUSTER_ASSIGN_OR_RETURN(Channel* const source, GetChannel(from));
+  const absl::Status status =
+      Channel::Exchange(kPieces, *target, out, *source, in_bytes, take, NextDeadline(), interrupt_);
   return status.ok() ? status : Blame(status, to, from);
 }
 
 absl::Status Group::Exchange(int to, ConstBytes out, int from, MutableBytes in) {
-  MUSTER_RETURN_IF_ERROR(status_);
+  MUSTER_ASSIGN_OR_RETURN(Channel* const target, GetChannel(to));
+  MUSTER_ASSIGN_OR_RETURN(Channel* const source, GetChannel(from));
   const absl::Status status =
-      Channel::Exchange(kPieces, *channels_[static_cast<size_t>(to)], out,
-                        *channels_[static_cast<size_t>(from)], in, NextDeadline(), interrupt_);
+      Channel::Exchange(kPieces, *target, out, *source, in, NextDeadline(), interrupt_);
   return status.ok() ? status : Blame(status, to, from);
 }
 
 absl::Status Group::Send(int to, ConstBytes out) {
-  MUSTER_RETURN_IF_ERROR(status_);
-  const absl::Status status =
-      channels_[static_cast<size_t>(to)]->Send(kPieces, out, NextDeadline(), interrupt_);
+  MUSTER_ASSIGN_OR_RETURN(Channel* const target, GetChannel(to));
+  const absl::Status status = target->Send(kPieces, out, NextDeadline(), interrupt_);
   return status.ok() ? status : Blame(status, to, -1);
 }
 
 absl::Status Group::Receive(int from, size_t in_bytes, Take take) {
-  MUSTER_RETURN_IF_ERROR(status_);
-  const absl::Status status = channels_[static_cast<size_t>(from)]->ReceiveParts(
-      kPieces, in_bytes, take, NextDeadline(), interrupt_);
+  MUSTER_ASSIGN_OR_RETURN(Channel* const source, GetChannel(from));
+  const absl::Status status =
+      source->ReceiveParts(kPieces, in_bytes, take, NextDeadline(), interrupt_);
   return status.ok() ? status : Blame(status, -1, from);
 }
 

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,13 +40,16 @@ struct GroupOptions {
   double timeout_seconds = 3600;
   // Names of the ranks, for messages; empty: "rank 2".
   std::vector<std::string> names = {};
+  // Makes the channel to a rank that has none, when both ranks first exchange something; an error
+  // ends the group. The thread that uses the group calls it. Empty: all channels are there.
+  std::function<absl::StatusOr<std::unique_ptr<Channel>>(int rank)> connect = {};
 };
 
 // One owner thread.
 class Group {
  public:
-  // `channels`: by rank, all of one generation; null for this rank itself, and for a rank that was
-  // not reached. `interrupt` must outlive the group.
+  // `channels`: by rank, all of one generation; null for this rank itself, for a rank that was not
+  // reached, and for one that options.connect reaches later. `interrupt` must outlive the group.
   Group(int rank, std::vector<std::unique_ptr<Channel>> channels, const Interrupt& interrupt,
         GroupOptions options = {});
 
@@ -89,6 +93,7 @@ class Group {
   }
 
  private:
+  absl::StatusOr<Channel*> GetChannel(int rank);
   absl::Status End(absl::Status why);
   absl::Status Lost(int rank, std::string_view cause);
   // The error of a call with `to` and `from`, each of which may be -1.
@@ -96,7 +101,7 @@ class Group {
   process::Deadline NextDeadline() const;
 
   const int rank_;
-  const std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<std::unique_ptr<Channel>> channels_;
   const Interrupt& interrupt_;
   const GroupOptions options_;
   math::AlignedBuffer scratch_, relayed_;

@@ -31,6 +31,7 @@ RankLevels::RankLevels(int ranks) : seats_(ranks) {
 
 std::vector<int> GetNeighbours(int ranks, int rank) {
   std::set<int> found;
+  for (int other = 0; other < ranks && ranks <= kMostDirectRanks; ++other) found.insert(other);
   for (int distance = 1; distance < ranks; distance *= 2) {
     found.insert((rank + distance) % ranks);
     found.insert((rank + ranks - distance) % ranks);

@@ -41,12 +41,13 @@ class RankLevels {
   std::vector<Level> levels_;
 };
 
-// The ranks with which `rank` exchanges in a group of `ranks`, in this file's levels and with those
-// 1, 2, 4, ... after and before it. In order, without `rank` itself.
-std::vector<int> GetNeighbours(int ranks, int rank);
-
 // Up to this number of ranks each one exchanges with all others: collectives that go by levels and
 // relays have no fewer rounds for them.
 inline constexpr int kMostDirectRanks = 8;
+
+// The ranks with which `rank` exchanges in the collectives of a group of `ranks`: all, or in a
+// large group those of its levels and those 1, 2, 4, ... after and before it. In order, without
+// `rank` itself. A broadcast along a chain may need others.
+std::vector<int> GetNeighbours(int ranks, int rank);
 
 }  // namespace muster::collective

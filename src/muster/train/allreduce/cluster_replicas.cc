@@ -6,9 +6,11 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "muster/collective/rank_failure.h"
+#include "muster/collective/rank_levels.h"
 #include "muster/membership/host.h"
 #include "muster/membership/membership.h"
 #include "muster/net/transport/acceptor.h"
@@ -79,6 +81,8 @@ class ClusterReplicas : public Replicas {
   void OnPeer(const Peer& peer, std::unique_ptr<Stream> stream);
   std::optional<membership::Broken> Failure(const absl::Status& why) const;
   absl::StatusOr<ReplicaGeneration> Form(const View& view);
+  absl::Status ReachNeighbours(const View& view, std::vector<std::unique_ptr<Channel>>* channels,
+                               size_t* failed);
   absl::StatusOr<std::unique_ptr<Channel>> Reach(const View& view, size_t rank);
   absl::StatusOr<std::unique_ptr<Stream>> DialPeer(const View& view, const membership::Member& peer,
                                                    Deadline deadline) const;
@@ -217,15 +221,8 @@ absl::StatusOr<ReplicaGeneration> ClusterReplicas::Form(const View& view) {
     names.push_back(job::TaskName(view.members[rank].id.task));
   }
   std::vector<std::unique_ptr<Channel>> channels(n);
-  absl::Status reached;
   size_t rank = 0;
-  for (; rank < n; ++rank) {
-    if (rank == own) continue;
-    auto channel = Reach(view, rank);
-    reached = channel.status();
-    if (!reached.ok()) break;
-    channels[rank] = *std::move(channel);
-  }
+  const absl::Status reached = ReachNeighbours(view, &channels, &rank);
   if (!reached.ok() && interrupt_->is_set()) {
     return absl::AbortedError(interrupt_->status().message());
   }
@@ -236,11 +233,42 @@ absl::StatusOr<ReplicaGeneration> ClusterReplicas::Form(const View& view) {
   if (absl::IsFailedPrecondition(reached) || absl::IsUnauthenticated(reached)) {
     return Annotate(reached, names[rank]);
   }
-  generation.group =
-      std::make_unique<collective::Group>(static_cast<int>(own), std::move(channels), *interrupt_,
-                                          collective::GroupOptions{.names = std::move(names)});
+  // The state of a newcomer may come from a replica that is no neighbour.
+  collective::GroupOptions options = {
+      .names = std::move(names),
+      .connect = [this, view](int other) { return Reach(view, static_cast<size_t>(other)); }};
+  generation.group = std::make_unique<collective::Group>(static_cast<int>(own), std::move(channels),
+                                                         *interrupt_, std::move(options));
   if (!reached.ok()) return generation.group->Unreached(static_cast<int>(rank), reached);
   return generation;
+}
+
+// Connects to the ranks with which this one exchanges something at each step: to those that it
+// dials at the same time. After an error *failed is the rank that was not reached.
+absl::Status ClusterReplicas::ReachNeighbours(const View& view,
+                                              std::vector<std::unique_ptr<Channel>>* channels,
+                                              size_t* failed) {
+  const int own = view.GetRank(spec_.context.self);
+  const std::vector<int> neighbours = collective::GetNeighbours(view.replicas, own);
+  std::vector<absl::Status> statuses(neighbours.size());
+  const auto reach = [&](size_t i) {
+    const auto rank = static_cast<size_t>(neighbours[i]);
+    auto channel = Reach(view, rank);
+    statuses[i] = channel.status();
+    if (channel.ok()) (*channels)[rank] = *std::move(channel);
+  };
+  std::vector<std::jthread> dials;
+  size_t i = 0;
+  for (; i + 1 < neighbours.size() && neighbours[i + 1] < own; ++i) {
+    dials.emplace_back([&reach, i] { reach(i); });
+  }
+  for (; i < neighbours.size(); ++i) reach(i);
+  dials.clear();
+  for (i = 0; i < neighbours.size(); ++i) {
+    *failed = static_cast<size_t>(neighbours[i]);
+    MUSTER_RETURN_IF_ERROR(statuses[i]);
+  }
+  return absl::OkStatus();
 }
 
 // Connects to another rank. Of two ranks the higher one dials.

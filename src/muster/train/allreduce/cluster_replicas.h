@@ -2,8 +2,10 @@
 // TF_CONFIG.
 //
 // Every task listens on its own address. The chief hosts the membership there (membership/host.h),
-// so that a job needs nothing but its tasks. For a generation each replica connects to all replicas
-// of lower rank. Every connection requires the job's key.
+// so that a job needs nothing but its tasks. For a generation each replica connects to those with
+// which it exchanges something at each step: to all up to collective::kMostDirectRanks, and to some
+// 3 log2 n of more (collective/rank_levels.h). Of two replicas that of the higher rank dials. Every
+// connection requires the job's key.
 #pragma once
 
 #include <memory>

@@ -8,10 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <mutex>
 #include <thread>
 
+#include "muster/collective/rank_levels.h"
 #include "muster/net/transport/listener.h"
 #include "muster/net/transport/local_address.h"
 #include "muster/train/allreduce/cluster_replicas_test_support.h"
@@ -39,6 +41,37 @@ TEST_F(ClusterReplicasTest, ReplicasConnectTrainAndEnd) {
       EXPECT_TRUE(replicas->Leave().ok());
       const absl::Status late = replicas->Join({.step = 8}, absl::OkStatus()).status();
       EXPECT_EQ(late.code(), absl::StatusCode::kCancelled) << late;
+    });
+  }
+}
+
+// Of a large group each replica connects to its neighbours, and to others when a state comes from
+// them.
+TEST_F(ClusterReplicasTest, ALargeGroupConnectsToNeighbours) {
+  constexpr int kReplicas = 20;
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < kReplicas; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto replicas = Open(Spec(rank, kReplicas));
+      auto generation = replicas->Join({.step = rank == 0 ? 7 : -1}, absl::OkStatus());
+      ASSERT_TRUE(generation.ok()) << generation.status();
+      EXPECT_TRUE(SumOnes(*generation, kReplicas).ok());
+      std::vector<float> many(100'000, 1);
+      EXPECT_TRUE(collective::AllReduce(*generation->group, many).ok());
+      EXPECT_EQ(many.back(), kReplicas);
+      const auto neighbours = collective::GetNeighbours(kReplicas, 3);
+      const int far = 10;
+      EXPECT_EQ(std::find(neighbours.begin(), neighbours.end(), far), neighbours.end());
+      std::vector<float> state(1000, static_cast<float>(rank));
+      if (rank == 3 || rank == far) {
+        const std::vector<int> chain = {3, far};
+        EXPECT_TRUE(collective::Broadcast(*generation->group, chain,
+                                          std::as_writable_bytes(std::span(state)))
+                        .ok());
+        EXPECT_EQ(state.back(), 3);
+      }
+      EXPECT_TRUE(collective::Barrier(*generation->group).ok());
+      EXPECT_TRUE(replicas->Leave().ok());
     });
   }
 }
