@@ -26,7 +26,9 @@ namespace muster::membership {
 
 // The service that a member names in its handshake (net/transport/handshake.h).
 inline constexpr char kService[] = "membership";
-inline constexpr double kBeatSeconds = 0.1;
+// Between two messages of a member; in a view of many members this long for each of them, so that
+// the host has no more to do. There are four in a lease at least.
+inline constexpr double kBeatSeconds = 0.1, kBeatSecondsOfMember = 0.002;
 enum MessageType : uint16_t { kMessage = 1, kEnd = 2 };
 inline constexpr size_t kMaxMessageBytes = size_t{16} << 20;
 

@@ -23,7 +23,7 @@ constexpr double kGoodbyeSeconds = 2;  // to tell the host that this member was 
 // A member that waits for a view asks more often, so that starting takes little time.
 constexpr auto kFirstWait = std::chrono::milliseconds(1);
 constexpr auto kLongestWait = std::chrono::milliseconds(50);
-constexpr auto kBeat = std::chrono::milliseconds(static_cast<int>(kBeatSeconds * 1000));
+constexpr double kBeatsInALease = 4;
 
 absl::Status Leaving() { return absl::CancelledError("this task was told to end"); }
 
@@ -144,10 +144,17 @@ void Membership::Run(const std::stop_token& stop) {
     if (ended() && leaves == leaving()) return;
     const bool waiting = join_.has_value() && !view_ && !watches_;
     wait = waiting ? std::min(wait * 2, kLongestWait) : kFirstWait;
-    changed_.wait_for(lock, stop, waiting ? wait : kBeat, [&] {
+    changed_.wait_for(lock, stop, waiting ? wait : GetBeat(), [&] {
       return !pending_.empty() || (join_.has_value() && !join_sent_ && channel_ != nullptr);
     });
   }
+}
+
+std::chrono::milliseconds Membership::GetBeat() const {
+  const double members = view_ ? static_cast<double>(view_->members.size()) : 0;
+  const double seconds = std::min(std::max(kBeatSeconds, kBeatSecondsOfMember * members),
+                                  options_.lease_seconds / kBeatsInALease);
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
 absl::Status Membership::Connect() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -76,6 +77,7 @@ class Membership {
   Membership(MembershipOptions options, const net::Token& key,
              std::unique_ptr<net::transport::Interrupt> stop);
   void Run(const std::stop_token& stop);
+  std::chrono::milliseconds GetBeat() const;  // with mutex_ held
   absl::Status Connect();
   absl::Status Converse();
   void Handle(const Message& message);

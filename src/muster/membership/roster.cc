@@ -48,6 +48,7 @@ std::vector<Roster::Outgoing> Roster::OnClosed(Connection from, std::string_view
     Drop(entry, cause, /*planned=*/false, now);
     TryForm(now);
   }
+  joined_.erase(from);
   return Flush(now);
 }
 
@@ -134,6 +135,7 @@ void Roster::OnJoin(Connection from, const Join& join, double now) {
   } else if (old != entries_.end() && old->second.in_view) {
     Break(id, "asks to join again", /*planned=*/false, now);
   }
+  joined_[from] = id.task;
   entries_[id.task] = {
       .member = join.member, .connection = from, .heard_at = now, .ready = true, .in_view = false};
   if (!IsReplica(id.task.type) && id.task.type != TaskType::kPs) {
@@ -280,8 +282,11 @@ Message Roster::Farewell() const {
 }
 
 Roster::Entries::iterator Roster::Find(Connection connection) {
-  return std::find_if(entries_.begin(), entries_.end(),
-                      [&](const auto& each) { return each.second.connection == connection; });
+  const auto task = joined_.find(connection);
+  if (task == joined_.end()) return entries_.end();
+  const auto entry = entries_.find(task->second);
+  const bool is_its = entry != entries_.end() && entry->second.connection == connection;
+  return is_its ? entry : entries_.end();
 }
 
 void Roster::Send(Connection to, Message message, bool close) {

@@ -122,7 +122,8 @@ class Roster {
 
   const RosterSpec spec_;
   Entries entries_;
-  std::map<job::TaskId, int64_t> newest_;  // the newest incarnation of each task
+  std::map<Connection, job::TaskId> joined_;  // as whom each connection has joined last
+  std::map<job::TaskId, int64_t> newest_;     // the newest incarnation of each task
   std::optional<View> view_;
   int64_t last_generation_;
   std::string agreement_;
