@@ -91,6 +91,7 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
         probabilityCol: str = "probability",
         rawPredictionCol: str = "rawPrediction",
         outputCols: Optional[List[str]] = None,
+        keptCols: Optional[List[str]] = None,
     ) -> None:
         super().__init__()
         self._setDefault(workers=0, settings={})

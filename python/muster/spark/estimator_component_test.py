@@ -175,6 +175,18 @@ def test_transform_keeps_rows_of_all_types_and_a_stream(
     assert spark.table("scored").exceptAll(model.transform(pairs)).count() == 0
 
 
+def test_columns_that_are_kept(pairs: Any) -> None:
+    model = MusterEstimator(model=PAIR, keptCols=["id"]).fit(pairs)
+    whole = model.copy({model.keptCols: ["*"]}).transform(pairs).collect()
+    some = model.transform(pairs)
+    assert some.columns == ["id", "prediction", "probability", "rawPrediction"]
+    assert [tuple(r) for r in some.collect()] == [(r.id, r.prediction, r[4], r[5]) for r in whole]
+    scores = model.setKeptCols([]).transform(pairs.withColumn("prediction", F.lit("free")))
+    assert [tuple(r) for r in scores.collect()] == [tuple(r)[3:] for r in whole]
+    with pytest.raises(ValueError, match="keptCols: the DataFrame has no column 'key'; it has: id, x, y"):
+        model.setKeptCols(["key"]).transform(pairs)
+
+
 def test_rows_that_come_slowly_are_answered(spark: Any, pairs: Any) -> None:
     def slowly(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
@@ -220,5 +232,8 @@ def test_what_cannot_be_scored(pairs: Any) -> None:
         model.transform(pairs.withColumn("prediction", F.lit(1)))
     with pytest.raises(ValueError, match="no output 'score'; it has: .*logits"):
         model.copy({model.outputCols: ["score"]}).transform(pairs)
+    nothing = {model.keptCols: [], model.predictionCol: "", model.probabilityCol: "", model.rawPredictionCol: ""}
+    with pytest.raises(ValueError, match="transform would give no column"):
+        model.copy(nothing).transform(pairs)
     with pytest.raises(Exception, match="column 'x' has no value, and no default in the model file"):
         model.transform(pairs.withColumn("x", F.expr("if(id = 77, null, x)"))).collect()

@@ -40,35 +40,40 @@ class _Task(NamedTuple):
     inputs: List[columns.Column]  # columns of the stream
     fixed: Dict[str, Any]  # those that no column of the DataFrame gives
     sent: Dict[str, str]  # columns of the DataFrame by the input that they are
-    kept: List[str]
+    kept: List[str]  # columns of the DataFrame that come back
     outputs: List[str]
 
 
 def transform(df: Any, place: model_files.Place, params: OutputParams) -> Any:
     """The DataFrame with the columns that `params` asks for. Raises ValueError if it lacks an input."""
+    from pyspark.sql import functions
+
     with place.opened() as folder:
         wanted = columns.inputs_of(folder)
         given, vectors = _with_arrays(df, wanted)
         inputs, fixed = _stream(given, wanted)
         outputs = {o.name: o for o in _ask(folder, inputs)}
     added = _added(params, outputs)
+    kept = params.kept_of(df.columns)
     for name in added:
-        if name in df.columns:
+        if name in kept:
             raise ValueError(f"the DataFrame has a column '{name}' already: drop it, or set another name")
-    used = [name for name in outputs if any(name in sources for sources, _ in added.values())]
-    fields = [*given.schema.fields]
-    fields = [f for f in fields if f.name not in vectors.values()]
+    if not kept and not added:
+        raise ValueError("transform would give no column: keptCols is empty, and no output is asked for")
     task = _Task(
         place=place,
         inputs=inputs,
         fixed=fixed,
         sent={c["name"]: vectors.get(c["name"], c["name"]) for c in inputs if c["name"] not in fixed},
-        kept=[field.name for field in fields],
-        outputs=used,
+        kept=kept,
+        outputs=[name for name in outputs if any(name in sources for sources, _ in added.values())],
     )
-    raw = [_field(outputs[name]) for name in used]
-    scored = given.mapInArrow(_scorer(task), spark_types.StructType([*fields, *raw]))
-    return _finished(scored, task.kept, added)
+    # What the tasks need not see stays out of the conversion to Arrow, which costs more than scoring.
+    needed = [name for name in given.columns if name in kept or name in task.sent.values()]
+    rows = given.select(*(functions.col(columns.quoted(name)) for name in needed))
+    fields = [*(df.schema[name] for name in kept), *(_field(outputs[name]) for name in task.outputs)]
+    scored = rows.mapInArrow(_scorer(task), spark_types.StructType(fields))
+    return _finished(scored, kept, added)
 
 
 def _with_arrays(df: Any, wanted: columns.Inputs) -> Any:
