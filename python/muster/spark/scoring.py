@@ -17,6 +17,7 @@ from muster.spark import columns, hadoop, model_files
 from muster.spark.params import OutputParams
 
 _AHEAD = 4  # batches that the program may have before its answer to the first is waited for
+_ROW = "row"  # what muster predict calls the numbers of rows, where the model has no key
 _PREFIX = "__muster_"  # of columns between the scorer and the columns that transform adds
 _SPARK_TYPES = {
     "int64": spark_types.LongType(),
@@ -52,7 +53,8 @@ def transform(df: Any, place: model_files.Place, params: OutputParams) -> Any:
         wanted = columns.inputs_of(folder)
         given, vectors = _with_arrays(df, wanted)
         inputs, fixed = _stream(given, wanted)
-        outputs = {o.name: o for o in _ask(folder, inputs)}
+        key = wanted.key or _ROW
+        outputs = {o.name: o for o in _ask(folder, inputs) if o.name != key}
     added = _added(params, outputs)
     kept = params.kept_of(df.columns)
     for name in added:
