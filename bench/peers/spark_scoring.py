@@ -35,3 +35,15 @@ def predict_series(export_dir, columns, series):
     predict = _LOADED[export_dir].signatures["serving_default"]
     given = {name.lower(): tensorflow.constant(values.to_numpy()) for name, values in zip(columns, series)}
     return pandas.Series(predict(**given)["logistic"].numpy()[:, 0])
+
+
+def predict_keras(export_dir, columns, series):
+    """The same of an exported Keras model with one output."""
+    import pandas
+    import tensorflow
+
+    if export_dir not in _LOADED:
+        _LOADED[export_dir] = tensorflow.saved_model.load(export_dir)
+    predict = _LOADED[export_dir].signatures["serving_default"]
+    given = {name: tensorflow.constant(values.to_numpy()) for name, values in zip(columns, series)}
+    return pandas.Series(next(iter(predict(**given).values())).numpy()[:, 0])
