@@ -1,4 +1,4 @@
-"""A running `muster predict`, which a Python worker keeps for its next task of the same model."""
+"""A running `muster predict`, which a Python worker keeps for its next tasks of the same model."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ class _Kept(NamedTuple):
 
 
 # Of a program that is not to get more rows. One that has failed may wait for them before it says so.
-_SILENT_SECONDS = 1.0
-_kept: Optional[_Kept] = None  # of this process; whoever uses it takes it away
+_SILENT_SECONDS = 5.0
+_MOST_KEPT = 2  # for a pipeline of two models, whose tasks Spark gives to any of its workers
+_kept: List[_Kept] = []  # those of this process, the newest last; whoever uses one takes it away
 
 
 @contextlib.contextmanager
 def kept_scorer(
     place: model_files.Place, inputs: List[columns.Column], where: str
 ) -> Iterator[Scorer]:
-    """The scorer of this process's last task, if it has the same model and columns, or else a new one.
+    """The scorer of this process's last task with the same model and columns, or else a new one.
 
     It is kept for the next task, unless the block ends early or with an error: Spark has many small tasks, and a model
     that TensorFlow computes takes half a second to start.
     """
-    global _kept
     version = place.version()
     model = json.dumps([version, inputs])
-    kept, _kept = _kept, None
+    kept = _take(model)
     with contextlib.ExitStack() if kept is None else kept.ends as ends:
-        if kept is not None and kept.model == model and kept.scorer.may_go_on():
+        if kept is not None and kept.scorer.may_go_on():
             scorer = kept.scorer
             scorer.name_rows(where)
         else:
@@ -50,7 +50,17 @@ def kept_scorer(
             scorer = ends.enter_context(Scorer(ends.enter_context(place.open()), inputs, where))
         yield scorer
         if version is not None:
-            _kept = _Kept(model, scorer, ends.pop_all())
+            _kept.append(_Kept(model, scorer, ends.pop_all()))
+    while len(_kept) > _MOST_KEPT:
+        _kept.pop(0).ends.close()
+
+
+def _take(model: str) -> Optional[_Kept]:
+    for kept in _kept:
+        if kept.model == model:
+            _kept.remove(kept)
+            return kept
+    return None
 
 
 class Scorer:
