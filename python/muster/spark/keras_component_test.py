@@ -19,13 +19,12 @@ PROGRAM = "keras_for_spark.py"
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    if not os.environ.get("MUSTER_PYTHON_TENSORFLOW"):
+    tensorflow = os.environ.get("MUSTER_PYTHON_TENSORFLOW")
+    if not tensorflow:
         pytest.skip("needs MUSTER_PYTHON_TENSORFLOW, a Python with TensorFlow 2.16 or later")
-    before = dict(os.environ)
-    os.environ["MUSTER_TENSORFLOW"] = os.environ["MUSTER_PYTHON_TENSORFLOW"]
-    yield from sessions.running()
-    os.environ.clear()
-    os.environ.update(before)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MUSTER_TENSORFLOW", tensorflow)  # for fit()
+        yield from sessions.running(spark__executorEnv__MUSTER_TENSORFLOW=tensorflow)
 
 
 @pytest.fixture(scope="module")
