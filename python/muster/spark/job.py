@@ -168,7 +168,12 @@ class Job:
 
     def when_ended(self, call: Callable[[], None]) -> None:
         """Calls it, in another thread, once the job has ended."""
-        threading.Thread(target=lambda: (self._ended.wait(), call()), daemon=True).start()
+
+        def wait_and_call() -> None:
+            self._ended.wait()
+            call()
+
+        threading.Thread(target=wait_and_call, daemon=True).start()
 
     def lacks_places(self) -> bool:
         """Whether executors with places in the background were lost, for which slots are wanted now."""

@@ -131,7 +131,7 @@ class Channel:
             raise Closed("the other end has closed the channel")
 
     def _room(self, data: bytearray) -> memoryview:
-        """Where the next bytes of `data` go. Memory grows with the bytes that come, not with the length that is said."""
+        """Where the next bytes of `data` go. Memory grows with what comes, not with the length that is said."""
         if self._data_size == len(data):
             more = min(len(data), self._data_end - len(data))
             data.extend(bytes(more))
@@ -152,7 +152,8 @@ class Channel:
             del self._received[:end]
             if not data_size:
                 return self._message
-            self._data, self._data_end = bytearray(min(data_size, max(_FIRST_BYTES, len(self._received)))), data_size
+            self._data_end = data_size
+            self._data = bytearray(min(data_size, max(_FIRST_BYTES, len(self._received))))
             self._data_size = min(data_size, len(self._received))
             self._data[: self._data_size] = self._received[: self._data_size]
             del self._received[: self._data_size]
