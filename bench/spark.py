@@ -9,15 +9,15 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from bench.context import CannotRun, Context
+from bench.context import CannotRun, Context, python_path
 from bench.measure import CommandFailed, Series, interleave, run
 from bench.report import Report, Row, in_unit
 
 COLUMN_ROWS, BATCH_ROWS, RDD_ROWS, PEER_ROWS = 3_000_000, 500_000, 50_000, 10_000
-FEW_CLICKS, MORE_CLICKS, CLICKS = 20_000, 200_000, 1_000_000
+FEW_CLICKS, MORE_CLICKS, CLICKS, IDS = 20_000, 200_000, 1_000_000, 200_000
 TABLES = {"few": FEW_CLICKS, "more": MORE_CLICKS, "clicks": CLICKS}
 FEED, FEED_SHARE, FEED_BATCH, START, FIT = 50.0, 0.8, 5.0, 0.25, 1 / 1.5  # goals
-SCORING, SCORING_UDF, WRITING = 10.0, 5.0, 5.0
+SCORING, SCORING_UDF, SCORING_KERAS, WRITING = 10.0, 5.0, 1.0, 5.0
 METHOD = f"""
 A standalone cluster of Spark 3.5.9 on this machine, two workers with a core each, Python 3.11, TensorFlow 2.15.1;
 both sides in one session, each cluster of TFCluster.run with two nodes. CPU seconds are those of all processes:
@@ -31,9 +31,13 @@ driver, executors, Python workers, nodes and programs that they start. Wall seco
 - Clicks are rows of `muster sample clicks` (13 floats, 26 texts, the label), without nulls, in two Parquet files.
 - Writing: `write_tfrecords` of {MORE_CLICKS:,} clicks; TensorFlowOnSpark's `dfutil.saveAsTFRecords` of {FEW_CLICKS:,},
   which makes a record of each row of an RDD in Python and writes them by `tensorflow-hadoop` 1.15.0 from Maven.
-- Scoring by `examples/clicks/clicks.yaml`: `MusterModel.transform` of {MORE_CLICKS:,} clicks, with the start of the
-  programs that score; of {FEW_CLICKS:,} TensorFlowOnSpark's `TFModel.transform` on the exported SavedModel with batches of
-  1,000, and a pandas UDF that calls it with Spark's batches of 10,000. Their Python workers have loaded it before.
+- Scoring by `examples/clicks/clicks.yaml`, the probability alone: `MusterModel.transform` of {MORE_CLICKS:,} clicks, and
+  of {CLICKS:,}, with all columns kept (40, as by default) and with none (`keptCols=[]`); of {FEW_CLICKS:,}
+  TensorFlowOnSpark's `TFModel.transform` on the exported SavedModel with batches of 1,000, whose result has no other
+  columns, and a pandas UDF that calls it with Spark's batches of 10,000, of whose result Spark computes only what is
+  summed up. The Python workers of all sides have scored with the model before.
+- Scoring by a Keras model, the "wide & deep" of 8 ids of [keras.md](keras.md): {IDS:,} rows each by `transform`
+  (TensorFlow 2.21), and by a pandas UDF that calls the exported SavedModel (2.15).
 - Fitting {CLICKS:,} clicks, one epoch, one thread, wall seconds: `MusterEstimator.fit`; `df.write.parquet`, then
   `muster train` on the result.
 - Starting, wall seconds: `TFCluster.run` of two programs that end at once, with `shutdown`; InputMode.TENSORFLOW.
@@ -50,6 +54,8 @@ class Driver:
             **os.environ,
             "PYTHONPATH": os.pathsep.join(map(str, paths)),
             "MUSTER_BINARY": str(context.muster),
+            "MUSTER_TENSORFLOW": str(context.peer_python("tensorflow")),
+            "CUDA_VISIBLE_DEVICES": "",
             "TF_CPP_MIN_LOG_LEVEL": "3",
         }
         settings = {
@@ -98,6 +104,7 @@ class Sides:
         self.context, self.folder, self.driver = context, folder, driver
         self.spec = context.root / "examples/clicks/clicks.yaml"
         self.sums: dict[str, float] = {}  # of the scores of a few clicks, by side
+        self.keras_sums: dict[str, float] = {}
 
     def prepare(self) -> None:
         for name, rows in TABLES.items():
@@ -109,16 +116,29 @@ class Sides:
              self.folder / "model", "--epochs", "1", "--quiet"], **self.python())  # fmt: skip
         run([self.context.muster, "export", self.folder / "model", "--out", self.folder / "exported"])
         self.driver.ask("export_again", self.folder / "exported", self.folder / "exported-again")
-        for side in ("ours", "tfmodel", "udf"):  # Python workers load the model, too
-            self.sums[side] = self.driver.ask(f"score_{side}", "few", self.model(side))["result"]
-        if max(self.sums.values()) - min(self.sums.values()) > 1e-4 * FEW_CLICKS:
-            raise CannotRun(f"the sides score differently: {self.sums}")
+        self.prepare_keras()
+        # Python workers load the models, too.
+        self.sums = {side: self.ask_score(side, "few")["result"] for side in ("all", "none", "tfmodel", "udf")}
+        self.keras_sums = {side: self.ask_keras(side)["result"] for side in ("all", "none", "udf")}
+        for sums, rows in ((self.sums, FEW_CLICKS), (self.keras_sums, IDS)):
+            if max(sums.values()) - min(sums.values()) > 1e-4 * rows:
+                raise CannotRun(f"the sides score differently: {sums}")
         sizes = {self.write(side, "few")[1] for side in ("ours", "hadoop")}
         if len(sizes) > 1:
             raise CannotRun(f"the sides write different records: {sizes} bytes")
 
-    def model(self, side: str) -> Path:
-        return self.folder / ("model" if side == "ours" else "exported-again")
+    def prepare_keras(self) -> None:
+        python, script = self.context.peer_python("tensorflow"), self.context.peer_script("keras_models.py")
+        tensorflow = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3", "MUSTER_TENSORFLOW": str(python),
+                      "PYTHONPATH": python_path(self.context.root / "python")}  # fmt: skip
+        keras = self.folder / "keras"
+        keras.mkdir()
+        run([python, script, "export", "wide-deep", keras / "export"], **tensorflow)
+        run([python, script, "records", "wide-deep", keras], **tensorflow)
+        run([self.context.muster, "train", keras / "export", "--train", keras / "train", "--model-dir",
+             keras / "model", "--epochs", "1", "--quiet"], **tensorflow)  # fmt: skip
+        run([self.context.muster, "export", keras / "model", "--out", keras / "served"], **tensorflow)
+        self.driver.ask("make_ids", IDS)
 
     def parquet(self, name: str) -> str:
         return f"{self.folder / name}/*.parquet"
@@ -137,7 +157,22 @@ class Sides:
         return TABLES[table] / cost["cpu"], sum(file.stat().st_size for file in out.glob("part-*"))
 
     def score(self, side: str, table: str) -> float:
-        return float(TABLES[table] / self.driver.ask(f"score_{side}", table, self.model(side))["cpu"])
+        return float(TABLES[table] / self.ask_score(side, table)["cpu"])
+
+    def ask_score(self, side: str, table: str) -> Any:
+        """side: "all" or "none", which says what columns ours keeps, or a peer's name."""
+        if side in ("all", "none"):
+            return self.driver.ask("score_ours", table, self.folder / "model", kept_columns(side))
+        return self.driver.ask(f"score_{side}", table, self.folder / "exported-again")
+
+    def score_keras(self, side: str) -> float:
+        return float(IDS / self.ask_keras(side)["cpu"])
+
+    def ask_keras(self, side: str) -> Any:
+        keras = self.folder / "keras"
+        if side == "udf":
+            return self.driver.ask("score_keras_udf", keras / "served")
+        return self.driver.ask("score_keras_ours", keras / "model", kept_columns(side))
 
     def fit(self) -> float:
         model = self.context.fresh_folder("spark-fit") / "model"
@@ -155,6 +190,10 @@ class Sides:
 
     def start(self, module: str) -> float:
         return float(self.driver.ask("start", module)["wall"])
+
+
+def kept_columns(side: str) -> list[str]:
+    return ["*"] if side == "all" else []
 
 
 def hadoop_jars(context: Context) -> Path:
@@ -186,14 +225,7 @@ def measure(context: Context, name: str) -> Report:
             },
             context.rounds,
         )
-        scoring = interleave(
-            {
-                "ours": lambda: sides.score("ours", "more"),
-                "tfmodel": lambda: sides.score("tfmodel", "few"),
-                "udf": lambda: sides.score("udf", "few"),
-            },
-            context.rounds,
-        )
+        scoring = measure_scoring(sides, context.rounds)
         fitting = interleave({"ours": sides.fit, "parquet": sides.fit_by_parquet}, context.rounds)
         starting = interleave(
             {
@@ -214,10 +246,42 @@ def measure(context: Context, name: str) -> Report:
         same=[
             "Each program that was fed has counted all rows and found the sum of its column. Of "
             f"{FEW_CLICKS:,} clicks both sides write the same number of bytes, and the sum of the scores is "
-            f"{sides.sums['ours']:.1f}, {sides.sums['tfmodel']:.1f} and {sides.sums['udf']:.1f}.",
-            "Not measured: exported Keras models, since no test has run them in `transform` yet.",
+            f"{sides.sums['all']:.1f}, {sides.sums['tfmodel']:.1f} and {sides.sums['udf']:.1f}; of the {IDS:,} rows "
+            f"of ids it is {sides.keras_sums['ours']:.1f} and {sides.keras_sums['udf']:.1f}.",
         ],
     )
+
+
+def measure_scoring(sides: Sides, rounds: int) -> dict[str, Series]:
+    return interleave(
+        {
+            "all": lambda: sides.score("all", "more"),
+            "none": lambda: sides.score("none", "more"),
+            "tfmodel": lambda: sides.score("tfmodel", "few"),
+            "udf": lambda: sides.score("udf", "few"),
+            "all, many": lambda: sides.score("all", "clicks"),
+            "none, many": lambda: sides.score("none", "clicks"),
+            "keras, all": lambda: sides.score_keras("all"),
+            "keras, none": lambda: sides.score_keras("none"),
+            "keras, udf": lambda: sides.score_keras("udf"),
+        },
+        rounds,
+    )
+
+
+def rows_of_scoring(scoring: dict[str, Series]) -> list[Row]:
+    none, every, tfmodel, udf = (scoring[side] for side in ("none", "all", "tfmodel", "udf"))
+    keras, many = scoring["keras, udf"], f"scoring {CLICKS:,} rows"
+    return [
+        Row("scoring, no columns kept; `TFModel.transform`", none, tfmodel, SCORING),
+        Row("scoring, no columns kept; a pandas UDF", none, udf, SCORING_UDF),
+        Row("scoring, all columns kept; `TFModel.transform`", every, tfmodel, SCORING),
+        Row("scoring, all columns kept; a pandas UDF", every, udf, SCORING_UDF),
+        Row(f"{many}, no columns kept; `TFModel.transform`", scoring["none, many"], tfmodel),
+        Row(f"{many}, all columns kept; `TFModel.transform`", scoring["all, many"], tfmodel),
+        Row("scoring by a Keras model, no columns kept; a pandas UDF", scoring["keras, none"], keras, SCORING_KERAS),
+        Row("scoring by a Keras model, all columns kept; a pandas UDF", scoring["keras, all"], keras, SCORING_KERAS),
+    ]
 
 
 def rows_of_feeding(feeding: dict[str, Series]) -> list[Row]:
@@ -240,8 +304,7 @@ def rows_of_the_rest(
     ours, peer = starting["ours"], starting["peer"]
     return [
         Row("writing TFRecord files", writing["ours"], writing["hadoop"], WRITING),
-        Row("scoring; `TFModel.transform`", scoring["ours"], scoring["tfmodel"], SCORING),
-        Row("scoring; a pandas UDF", scoring["ours"], scoring["udf"], SCORING_UDF),
+        *rows_of_scoring(scoring),
         Row("fitting, rows a second; `write.parquet` and `muster train`", fitting["ours"], fitting["parquet"], FIT),
         Row("starting and ending a cluster, wall time", ours, form=seconds),
         Row("... TensorFlowOnSpark's", peer, form=seconds),

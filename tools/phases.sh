@@ -106,6 +106,7 @@ run_spark_tests() {
   # shellcheck disable=SC2086
   python=$(python_venv $name) || return 1
   MUSTER_BINARY="$PWD/build/release/src/muster/muster" MUSTER_PYTHON_COMPONENT="$(python_venv component)" \
+    MUSTER_PYTHON_TENSORFLOW="$(python_venv tensorflow)" \
     MUSTER_PYTHON_TENSORFLOW_2_4="$(python_venv tensorflow-2.4 3.8)" PYTHONDONTWRITEBYTECODE=1 \
     run_pytest "$folder" "$python" --numprocesses "$(waiting_jobs)" --dist loadfile "$@"
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas
 from pyspark.sql import SparkSession, functions
-from spark_scoring import export_again, predict_series
+from spark_scoring import export_again, predict_keras, predict_series
 
 from testbed.spark.cluster import SparkCluster
 
@@ -22,6 +22,7 @@ WORKERS = 2
 FLOATS, INTS = 20, 20
 BATCH_ROWS = 10_000  # as many as Spark puts into a record batch
 TFMODEL_ROWS = 1000
+IDS = [f"c{i}" for i in range(8)]  # inputs of the Keras model
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -192,11 +193,11 @@ class Driver:
 
     # Scoring: the probability of a click, summed up.
 
-    def score_ours(self, name, model_dir):
+    def score_ours(self, name, model_dir, kept):
         from muster.spark.estimator import MusterModel
 
-        model = MusterModel(folder=model_dir).setProbabilityCol("").setRawPredictionCol("")
-        model.setOutputCols(["logistic"])
+        model = MusterModel(folder=model_dir).setPredictionCol("").setProbabilityCol("").setRawPredictionCol("")
+        model.setOutputCols(["logistic"]).setKeptCols(kept)
         return self.score(lambda: model.transform(self.clicks(name)), "logistic")
 
     def export_again(self, export_dir, out):
@@ -219,6 +220,25 @@ class Driver:
             return predict_series(export_dir, columns, series)
 
         return self.score(lambda: self.clicks(name).withColumn("logistic", predict(*columns)), "logistic")
+
+    # Scoring by a Keras model, of rows of ids.
+
+    def make_ids(self, rows):
+        ids = [functions.expr(f"cast(pow(rand({i}), 3) * 1000 as bigint) as {name}") for i, name in enumerate(IDS)]
+        self.spark.range(0, rows, 1, WORKERS).select(*ids).write.parquet(str(self.folder / "ids"))
+
+    def score_keras_ours(self, model_dir, kept):
+        from muster.spark.estimator import MusterModel
+
+        model = MusterModel(folder=model_dir).setKeptCols(kept)
+        return self.score(lambda: model.transform(self.clicks("ids")), "prediction")
+
+    def score_keras_udf(self, export_dir):
+        @functions.pandas_udf("float")
+        def predict(*series: pandas.Series) -> pandas.Series:
+            return predict_keras(export_dir, IDS, series)
+
+        return self.score(lambda: self.clicks("ids").withColumn("prediction", predict(*IDS)), "prediction")
 
     def feature_columns(self, name):
         return [c for c in self.clicks(name).columns if c != "label"]

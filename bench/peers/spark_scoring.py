@@ -26,12 +26,23 @@ def export_again(export_dir, out):
 
 
 def predict_series(export_dir, columns, series):
-    """The probabilities of a batch of a pandas UDF. Each Python worker loads the model once."""
+    """The probabilities of a batch of a pandas UDF."""
+    given = {name.lower(): values for name, values in zip(columns, series)}
+    return predicted(export_dir, given, lambda outputs: outputs["logistic"])
+
+
+def predict_keras(export_dir, columns, series):
+    """The one output of a Keras model."""
+    return predicted(export_dir, dict(zip(columns, series)), lambda outputs: next(iter(outputs.values())))
+
+
+def predicted(export_dir, given, output):
+    """Each Python worker loads the model once."""
     import pandas
     import tensorflow
 
     if export_dir not in _LOADED:
         _LOADED[export_dir] = tensorflow.saved_model.load(export_dir)
     predict = _LOADED[export_dir].signatures["serving_default"]
-    given = {name.lower(): tensorflow.constant(values.to_numpy()) for name, values in zip(columns, series)}
-    return pandas.Series(predict(**given)["logistic"].numpy()[:, 0])
+    tensors = {name: tensorflow.constant(values.to_numpy()) for name, values in given.items()}
+    return pandas.Series(output(predict(**tensors)).numpy()[:, 0])

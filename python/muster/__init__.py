@@ -15,12 +15,14 @@ if sys.version_info < (3, 8):
         "muster needs Python 3.8 or later, and this is Python %d.%d" % sys.version_info[:2]
     )
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from muster import estimator, feature_column
 from muster.binary import MusterError
 
 if TYPE_CHECKING:
+    from muster import estimator as estimator
+    from muster import feature_column as feature_column
     from muster.learn import Classifier as Classifier
     from muster.learn import Regressor as Regressor
 
@@ -30,7 +32,9 @@ __all__ = ["MusterError", "estimator", "feature_column", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports Classifier and Regressor when they are first used, since they need numpy."""
+    """Imports a module when it is first used: Python workers and nodes of Spark, of which many start, need none."""
+    if name in ("estimator", "feature_column"):
+        return importlib.import_module(f"muster.{name}")
     if name not in ("Classifier", "Regressor"):
         raise AttributeError(f"module 'muster' has no attribute {name!r}")
     try:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 from typing import Mapping
 
 import pyspark
 
+from testbed.hadoop.cluster import Hdfs
 from testbed.spark import sessions
 from testbed.tensorflow_jobs import ENVIRONMENT
 
@@ -56,8 +58,21 @@ class Submits:
 
     def submit(self, *arguments: object) -> str:
         """Returns what was printed by a program that has succeeded."""
+        return self._run(str(HOME / "bin/spark-submit"), *map(str, arguments))
+
+    def run_script(self, name: str, hdfs: Hdfs) -> str:
+        """The same of a script of this folder that calls `spark-submit` and `hdfs dfs`, Hadoop's own."""
+        programs = self.folder / "bin"
+        programs.mkdir(exist_ok=True)
+        shell = shlex.join(hdfs.java("shell", "org.apache.hadoop.fs.FsShell"))
+        (programs / "hdfs").write_text(f'#!/bin/sh\nshift  # dfs\nexec {shell} "$@"\n')
+        (programs / "hdfs").chmod(0o755)
+        self.environment["PATH"] = os.pathsep.join((str(programs), str(HOME / "bin"), os.environ["PATH"]))
+        return self._run("bash", name)
+
+    def _run(self, *command: str) -> str:
         done = subprocess.run(
-            [str(HOME / "bin/spark-submit"), *map(str, arguments)], cwd=self.folder, env=self.environment,
+            command, cwd=self.folder, env=self.environment,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=DEADLINE,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-8000:]

@@ -7,6 +7,7 @@ import json
 import os
 import posixpath
 import tempfile
+import uuid
 from typing import Any, Dict, Iterator, List, Optional
 
 from pyspark import keyword_only
@@ -91,6 +92,7 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
         probabilityCol: str = "probability",
         rawPredictionCol: str = "rawPrediction",
         outputCols: Optional[List[str]] = None,
+        keptCols: Optional[List[str]] = None,
     ) -> None:
         super().__init__()
         self._setDefault(workers=0, settings={})
@@ -198,6 +200,7 @@ class MusterModel(Model, OutputParams, MLReadable, MLWritable):
         self.files = files
         self.folder = folder
         self._broadcast: Any = None
+        self._name = ""  # of what is broadcast
 
     def __getstate__(self) -> Dict[str, Any]:
         return {**self.__dict__, "_broadcast": None}
@@ -208,10 +211,11 @@ class MusterModel(Model, OutputParams, MLReadable, MLWritable):
     def _place(self, df: Any) -> model_files.Place:
         if self.files is None:
             assert self.folder is not None
-            return model_files.Place(self.folder, None)
+            return model_files.Place(self.folder, None, "")
         if self._broadcast is None:
             self._broadcast = df.sparkSession.sparkContext.broadcast(self.files)
-        return model_files.Place(None, self._broadcast)
+            self._name = uuid.uuid4().hex
+        return model_files.Place(None, self._broadcast, self._name)
 
     def export(self, folder: str) -> None:
         """Writes the model as a model's folder of `muster`, for its other verbs."""

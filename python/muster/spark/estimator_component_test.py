@@ -175,6 +175,63 @@ def test_transform_keeps_rows_of_all_types_and_a_stream(
     assert spark.table("scored").exceptAll(model.transform(pairs)).count() == 0
 
 
+def test_columns_that_are_kept(pairs: Any) -> None:
+    model = MusterEstimator(model=PAIR, keptCols=["id"]).fit(pairs)
+    whole = model.copy({model.keptCols: ["*"]}).transform(pairs).collect()
+    some = model.transform(pairs)
+    assert some.columns == ["id", "prediction", "probability", "rawPrediction"]
+    assert [tuple(r) for r in some.collect()] == [(r.id, r.prediction, r[4], r[5]) for r in whole]
+    scores = model.setKeptCols([]).transform(pairs.withColumn("prediction", F.lit("free")))
+    assert [tuple(r) for r in scores.collect()] == [tuple(r)[3:] for r in whole]
+    with pytest.raises(ValueError, match="keptCols: the DataFrame has no column 'key'; it has: id, x, y"):
+        model.setKeptCols(["key"]).transform(pairs)
+
+
+@pytest.fixture
+def started(spark: Any, tmp_path: pathlib.Path) -> Iterator[Callable[[], int]]:
+    """How many programs that score the Python workers have started since the last call."""
+    log, program = tmp_path / "started", tmp_path / "muster"
+    program.write_text(f'#!/bin/sh\necho "$1" >>{log}\nexec {Muster().binary} "$@"\n')
+    program.chmod(0o755)
+    log.touch()
+    environment = spark.sparkContext.environment
+    environment["MUSTER_BINARY"] = str(program)
+
+    def count() -> int:
+        found = log.read_text().split()
+        log.write_text("")
+        return found.count("predict")
+
+    yield count
+    del environment["MUSTER_BINARY"]
+
+
+def test_a_python_worker_keeps_its_scorer(
+    started: Callable[[], int], pairs: Any, tmp_path: pathlib.Path
+) -> None:
+    estimator = MusterEstimator(model=PAIR, modelDir=str(tmp_path / "model"))
+    model, many = estimator.fit(pairs), pairs.repartition(9)
+    first = model.transform(many).orderBy("id").collect()
+    assert 1 <= started() <= 2  # there are two workers
+    assert model.transform(many).orderBy("id").collect() == first
+    assert started() <= 1
+    assert len(model.transform(pairs.coalesce(1)).limit(3).collect()) == 3
+    assert model.transform(many).orderBy("id").collect() == first
+    started()
+    bad = many.withColumn("x", F.expr("if(id = 77, null, x)"))
+    with pytest.raises(Exception, match="column 'x' has no value, and no default in the model file"):
+        model.transform(bad).collect()
+    assert model.transform(many).orderBy("id").collect() == first
+    started()
+    estimator.setParams(epochs=9).fit(pairs)  # into the same folder
+    again = model.transform(many).orderBy("id").collect()
+    assert [row.id for row in again] == list(range(400)) and again != first
+    assert 1 <= started() <= 2
+    kept = MusterEstimator(model=PAIR).fit(pairs)
+    assert kept.transform(many).count() == kept.transform(many.drop("y")).count() == 400
+    assert 1 <= started() <= 2
+
+
 def test_rows_that_come_slowly_are_answered(spark: Any, pairs: Any) -> None:
     def slowly(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
@@ -220,5 +277,8 @@ def test_what_cannot_be_scored(pairs: Any) -> None:
         model.transform(pairs.withColumn("prediction", F.lit(1)))
     with pytest.raises(ValueError, match="no output 'score'; it has: .*logits"):
         model.copy({model.outputCols: ["score"]}).transform(pairs)
+    nothing = {model.keptCols: [], model.predictionCol: "", model.probabilityCol: "", model.rawPredictionCol: ""}
+    with pytest.raises(ValueError, match="transform would give no column"):
+        model.copy(nothing).transform(pairs)
     with pytest.raises(Exception, match="column 'x' has no value, and no default in the model file"):
         model.transform(pairs.withColumn("x", F.expr("if(id = 77, null, x)"))).collect()

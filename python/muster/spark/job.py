@@ -15,14 +15,13 @@ import tempfile
 import threading
 import time
 import urllib.request
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from muster import binary
 from muster.spark import background_place, manifest
 from muster.spark.place import Driver, Place, Surroundings, machine_id
 from muster.spark.places_server import LOCAL, Places, PlacesServer
 
-_POLL_SECONDS = 0.2
 _ANSWER_SECONDS = 5.0
 _STAGES = 5  # how often Spark is asked for places before the job is given up
 _LEASE_SECONDS = 10.0
@@ -167,6 +166,15 @@ class Job:
     def has_ended(self) -> bool:
         return self._ended.is_set()
 
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Calls it, in another thread, once the job has ended."""
+
+        def wait_and_call() -> None:
+            self._ended.wait()
+            call()
+
+        threading.Thread(target=wait_and_call, daemon=True).start()
+
     def lacks_places(self) -> bool:
         """Whether executors with places in the background were lost, for which slots are wanted now."""
         stage = self._stage
@@ -228,7 +236,7 @@ class Job:
             answer = self._report()
             if answer is not None and answer["sequence"] == self._sequence:
                 self._obey(answer)
-            time.sleep(_POLL_SECONDS)
+            self._places.wait_for_news()
         self._read_final()
 
     def _report(self) -> Optional[Dict[str, Any]]:

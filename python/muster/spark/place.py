@@ -22,8 +22,8 @@ from typing import IO, Any, Dict, List, NamedTuple, Optional, Tuple
 
 from muster import binary
 from muster.spark import hadoop
+from muster.spark.pace import Pace
 
-_POLL_SECONDS = 0.2
 _ANSWER_SECONDS = 5.0
 _STOP_SECONDS = 10.0  # after SIGTERM; a killed agent's sweeper ends the rest
 _TAIL_BYTES = 2000  # of an agent's output, for messages
@@ -109,6 +109,8 @@ class Place:
         self._output: Optional[IO[bytes]] = None
         self._slot: Optional[str] = None
         self._heard = time.monotonic()
+        self._pace = Pace()
+        self._runs = False  # the agent, when its state was last reported
 
     def run(self) -> None:
         """Returns when the driver says so. Raises RuntimeError when it was silent for too long."""
@@ -119,7 +121,7 @@ class Place:
             )
         try:
             while self._around.executor_lives() and self._ask():
-                time.sleep(_POLL_SECONDS)
+                time.sleep(self._pace.seconds())
         finally:
             self._end_agent()
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -144,6 +146,9 @@ class Place:
         if self._agent is None:
             return {}
         code = self._agent.poll()
+        if self._runs != (code is None):
+            self._runs = code is None
+            self._pace.note_change()
         if code is None:
             return {"slot": self._slot, "state": "running"}
         return {"slot": self._slot, "state": "ended", "exit": code, "detail": self._tail()}

@@ -10,11 +10,14 @@ import threading
 import time
 from typing import Any, Dict, List, Optional, Protocol
 
+from muster.spark.pace import Pace
+
 Slot = Dict[str, Any]  # as docs/formats/slots.md reports it
 
 # After its last word, a place that nobody hears has ended its agent: its lease, SIGTERM and a margin.
 _LOST_SECONDS = 25.0
 _POLL_SECONDS = 0.1
+_CLOSE_SECONDS = 0.05  # until the server sees that it is to end
 LOCAL = "local-"  # how the names of places on the driver's machine, outside Spark, begin
 
 
@@ -44,10 +47,14 @@ class Places:
         self._local_tasks = local_tasks
         self._places: Dict[str, _Known] = {}
         self._leave = False
+        self._news = threading.Event()
+        self._pace = Pace()
 
     def answer(self, report: Dict[str, Any]) -> Dict[str, Any]:
         """What the place is to do."""
         with self._lock:
+            if report["place"] not in self._places:
+                self._news.set()
             place = self._places.setdefault(report["place"], _Known())
             place.heard = time.monotonic()
             place.left = self._leave
@@ -56,6 +63,8 @@ class Places:
                 place.order = None
                 slot["host"] = report["host"]
                 if slot["state"] != "ended":
+                    if slot["state"] != report["state"]:
+                        self._news.set()
                     slot["state"] = report["state"]
                     if report["state"] == "ended":
                         slot["exit"], slot["detail"] = report["exit"], report["detail"]
@@ -71,6 +80,12 @@ class Places:
                     continue
                 slot.update(state="ended", exit=-1, disrupted=True, detail="its executor is lost")
             return [dict(place.slot) for place in self._places.values() if place.slot is not None]
+
+    def wait_for_news(self) -> None:
+        """Until a place has reported something new, or it is time to ask the job's coordinator again."""
+        if self._news.wait(self._pace.seconds()):
+            self._news.clear()
+            self._pace.note_change()
 
     def start(self, slot: Slot, order: Dict[str, Any]) -> bool:
         """Gives the slot to a free place; False if there is none."""
@@ -136,7 +151,7 @@ class PlacesServer:
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(_CLOSE_SECONDS,), daemon=True)
         self._thread.start()
 
     def close(self) -> None:

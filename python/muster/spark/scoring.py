@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import collections
-import os
-import queue
-import subprocess
-import tempfile
-import threading
-from typing import IO, Any, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 from pyspark.sql import types as spark_types
 
-from muster import binary
-from muster.spark import columns, hadoop, model_files
+from muster.spark import columns, model_files
 from muster.spark.params import OutputParams
+from muster.spark.scorer import Scorer, kept_scorer
 
-_AHEAD = 4  # batches that the program may have before its answer to the first is waited for
+# Batches that the program may have before its answer to the first is waited for. It reads so many before it
+# needs to have answered one, so that it never waits for more rows when it has failed.
+_AHEAD = 4
+_ROW = "row"  # what muster predict calls the numbers of rows, where the model has no key
 _PREFIX = "__muster_"  # of columns between the scorer and the columns that transform adds
 _SPARK_TYPES = {
     "int64": spark_types.LongType(),
@@ -40,35 +38,41 @@ class _Task(NamedTuple):
     inputs: List[columns.Column]  # columns of the stream
     fixed: Dict[str, Any]  # those that no column of the DataFrame gives
     sent: Dict[str, str]  # columns of the DataFrame by the input that they are
-    kept: List[str]
+    kept: List[str]  # columns of the DataFrame that come back
     outputs: List[str]
 
 
 def transform(df: Any, place: model_files.Place, params: OutputParams) -> Any:
     """The DataFrame with the columns that `params` asks for. Raises ValueError if it lacks an input."""
-    with place.opened() as folder:
-        wanted = columns.inputs_of(folder)
+    from pyspark.sql import functions
+
+    with place.open() as folder:
+        wanted = columns.inputs_of(folder.path)
         given, vectors = _with_arrays(df, wanted)
         inputs, fixed = _stream(given, wanted)
-        outputs = {o.name: o for o in _ask(folder, inputs)}
+        key = wanted.key or _ROW
+        outputs = {o.name: o for o in _ask(folder, inputs) if o.name != key}
     added = _added(params, outputs)
+    kept = params.kept_of(df.columns)
     for name in added:
-        if name in df.columns:
+        if name in kept:
             raise ValueError(f"the DataFrame has a column '{name}' already: drop it, or set another name")
-    used = [name for name in outputs if any(name in sources for sources, _ in added.values())]
-    fields = [*given.schema.fields]
-    fields = [f for f in fields if f.name not in vectors.values()]
+    if not kept and not added:
+        raise ValueError("transform would give no column: keptCols is empty, and no output is asked for")
     task = _Task(
         place=place,
         inputs=inputs,
         fixed=fixed,
         sent={c["name"]: vectors.get(c["name"], c["name"]) for c in inputs if c["name"] not in fixed},
-        kept=[field.name for field in fields],
-        outputs=used,
+        kept=kept,
+        outputs=[name for name in outputs if any(name in sources for sources, _ in added.values())],
     )
-    raw = [_field(outputs[name]) for name in used]
-    scored = given.mapInArrow(_scorer(task), spark_types.StructType([*fields, *raw]))
-    return _finished(scored, task.kept, added)
+    # What the tasks need not see stays out of the conversion to Arrow, which costs more than scoring.
+    needed = [name for name in given.columns if name in kept or name in task.sent.values()]
+    rows = given.select(*(functions.col(columns.quoted(name)) for name in needed))
+    fields = [*(df.schema[name] for name in kept), *(_field(outputs[name]) for name in task.outputs)]
+    scored = rows.mapInArrow(_scorer(task), spark_types.StructType(fields))
+    return _finished(scored, kept, added)
 
 
 def _with_arrays(df: Any, wanted: columns.Inputs) -> Any:
@@ -110,7 +114,7 @@ def _stream(df: Any, wanted: columns.Inputs) -> Any:
     return found, fixed
 
 
-def _ask(folder: str, inputs: List[columns.Column]) -> Iterator[Output]:
+def _ask(folder: model_files.Folder, inputs: List[columns.Column]) -> Iterator[Output]:
     """The model's outputs, from a run without rows, which also checks that the inputs fit."""
     with Scorer(folder, inputs, "the DataFrame") as scorer:
         scorer.end()
@@ -175,7 +179,7 @@ def _scorer(task: _Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
         first = next((batch for batch in batches if batch.num_rows > 0), None)
         if first is None:
             return
-        with task.place.opened() as folder, Scorer(folder, task.inputs, where) as scorer:
+        with kept_scorer(task.place, task.inputs, where) as scorer:
             yield from _answers(task, scorer, first, batches)
 
     return score
@@ -191,7 +195,7 @@ def _answers(task: _Task, scorer: Scorer, first: Any, batches: Iterator[Any]) ->
         while len(pending) > _AHEAD:
             yield _answered(task, pending.popleft(), scorer)
         batch = next(batches, None)
-    scorer.end()
+    scorer.pause()
     while pending:
         yield _answered(task, pending.popleft(), scorer)
 
@@ -214,108 +218,3 @@ def _answered(task: _Task, batch: Any, scorer: Scorer) -> Any:
     return pyarrow.RecordBatch.from_arrays(
         arrays, names=task.kept + [_PREFIX + name for name in task.outputs]
     )
-
-
-class Scorer:
-    """A running `muster predict`. put() and get() belong to one thread; another one reads."""
-
-    def __init__(self, folder: str, inputs: List[columns.Column], where: str) -> None:
-        from muster.arrow_stream import StreamWriter
-
-        hadoop.complete(os.environ)
-        self._errors: IO[bytes] = tempfile.TemporaryFile()
-        self._process = subprocess.Popen(
-            [binary.find(), "predict", "--model-dir", folder, "--data", "-", "--out", "-",
-             "--format", "batches", "--threads", "1", "--quiet"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
-        )  # fmt: skip
-        self._read: queue.Queue[Any] = queue.Queue()
-        self._thread = threading.Thread(target=self._read_all, daemon=True)
-        self._thread.start()
-        self._rest: List[Any] = []  # answers that no get() has taken
-        try:
-            self._writer = StreamWriter(self._write, inputs, where)
-        except BrokenPipeError:
-            self.columns()  # raises what the program said
-            raise
-
-    def __enter__(self) -> Scorer:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._thread.join()
-        for pipe in (self._process.stdin, self._process.stdout, self._errors):
-            try:
-                pipe.close()  # type: ignore[union-attr]
-            except BrokenPipeError:
-                pass
-
-    def put(self, batch: Any, fixed: Mapping[str, Any]) -> None:
-        try:
-            self._writer.write(batch, fixed)
-        except BrokenPipeError:
-            pass  # get() says why
-
-    def end(self) -> None:
-        try:
-            self._writer.end()
-            self._process.stdin.close()  # type: ignore[union-attr]
-        except BrokenPipeError:
-            pass
-
-    def columns(self) -> Dict[str, Any]:
-        """The stream's columns, once."""
-        found: Dict[str, Any] = self._next()
-        return found
-
-    def get(self, rows: int) -> Any:
-        """The answers to the next rows. Raises MusterError with what the program said."""
-        import pyarrow
-
-        found = self._rest
-        while sum(batch.num_rows for batch in found) < rows:
-            found.append(_as_batch(self._next()))
-        table = pyarrow.Table.from_batches(found)
-        self._rest = table.slice(rows).to_batches()
-        return table.slice(0, rows).combine_chunks().to_batches()[0]
-
-    def _next(self) -> Any:
-        item = self._read.get()
-        if isinstance(item, Exception):
-            self._process.wait()
-            self._errors.seek(0)
-            said = self._errors.read().decode(errors="replace").strip()
-            raise binary.MusterError(said or str(item))
-        return item
-
-    def _write(self, parts: List[Any]) -> None:
-        for part in parts:
-            self._process.stdin.write(part)  # type: ignore[union-attr]
-        self._process.stdin.flush()  # type: ignore[union-attr]
-
-    def _read_all(self) -> None:
-        from muster.arrow_stream import read_stream
-
-        try:
-            for batch in read_stream(self._process.stdout.read):  # type: ignore[union-attr]
-                self._read.put(batch)
-            self._read.put(EOFError("muster predict gave fewer rows than it got"))
-        except Exception as error:  # raised again by _next()
-            self._read.put(error)
-
-
-def _as_batch(columns_: Mapping[str, Any]) -> Any:
-    import pyarrow
-
-    from muster.arrow_stream import offsets_of
-
-    arrays = []
-    for values, lengths in columns_.values():
-        if str(values.type) == "binary":
-            values = values.cast(pyarrow.string())
-        if lengths is not None:
-            values = pyarrow.ListArray.from_arrays(offsets_of(lengths), values)
-        arrays.append(values)
-    return pyarrow.RecordBatch.from_arrays(arrays, names=list(columns_))

@@ -323,6 +323,7 @@ def run(
         )  # fmt: skip
         job = Job(sc, spec, len(wanted), options)
         nodes.watch(job.has_ended)
+        job.when_ended(nodes.wake)
     except BaseException:
         server.close()
         raise

@@ -16,11 +16,13 @@ from typing import Any, Optional
 
 _LENGTHS = struct.Struct("<QQ")  # of a pickled message, and of the bytes after it
 _READ_BYTES = 1 << 18
+_MOST_BYTES = 1 << 31  # of a message, and of the bytes after it: Arrow's batches cannot have more
+_FIRST_BYTES = 1 << 22  # for the bytes after a message; more when these have come
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 class Closed(Exception):
-    """The peer has closed the channel, or did not read for the channel's send timeout."""
+    """The peer has closed the channel, did not read for the channel's send timeout, or sends what is no message."""
 
 
 def listen(folder: str, name: str) -> socket.socket:
@@ -79,15 +81,20 @@ class Channel:
         self._message: Any = ()  # the last one
         self._data: Optional[bytearray] = None  # the bytes after it, while they are received
         self._data_size = 0  # how many of them are there
+        self._data_end = 0  # how many there will be
 
     def send(self, message: Any, data: Any = b"") -> int:
-        """Returns the size of what was sent. Raises Closed.
+        """Returns the size of what was sent. Raises Closed, and ValueError if it has too many bytes.
 
         data: bytes, or another buffer, that are not pickled. The peer gets them as the last item of the
         message, which must be a tuple then.
         """
         body = pickle.dumps(message, protocol=4)
         size = memoryview(data).nbytes
+        if max(len(body), size) > _MOST_BYTES:
+            raise ValueError(
+                f"{max(len(body), size)} bytes are too many for a feed: a row, or its result, has at most {_MOST_BYTES}"
+            )
         try:
             with self._sending:
                 self._peer.sendall(_LENGTHS.pack(len(body), size) + body)
@@ -112,7 +119,7 @@ class Channel:
     def _read(self) -> None:
         try:
             if self._data is not None:
-                size = self._peer.recv_into(memoryview(self._data)[self._data_size :])
+                size = self._peer.recv_into(self._room(self._data))
                 self._data_size += size
             else:
                 part = self._peer.recv(_READ_BYTES)
@@ -123,12 +130,21 @@ class Channel:
         if not size:
             raise Closed("the other end has closed the channel")
 
+    def _room(self, data: bytearray) -> memoryview:
+        """Where the next bytes of `data` go. Memory grows with what comes, not with the length that is said."""
+        if self._data_size == len(data):
+            more = min(len(data), self._data_end - len(data))
+            data.extend(bytes(more))
+        return memoryview(data)[self._data_size :]
+
     def _take(self) -> Optional[Any]:
         """The message that was received; None if it, or the bytes after it, are not all there yet."""
         if self._data is None:
             if len(self._received) < _LENGTHS.size:
                 return None
             size, data_size = _LENGTHS.unpack_from(self._received)
+            if max(size, data_size) > _MOST_BYTES:
+                raise Closed(f"the other end says that {max(size, data_size)} bytes follow: it is no feed of Muster")
             end = _LENGTHS.size + size
             if len(self._received) < end:
                 return None
@@ -136,11 +152,12 @@ class Channel:
             del self._received[:end]
             if not data_size:
                 return self._message
-            self._data = bytearray(data_size)
+            self._data_end = data_size
+            self._data = bytearray(min(data_size, max(_FIRST_BYTES, len(self._received))))
             self._data_size = min(data_size, len(self._received))
             self._data[: self._data_size] = self._received[: self._data_size]
             del self._received[: self._data_size]
-        if self._data_size < len(self._data):
+        if self._data_size < self._data_end:
             return None
         message, self._data = (*self._message, self._data), None
         return message

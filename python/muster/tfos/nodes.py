@@ -162,6 +162,11 @@ class Nodes:
         """has_ended: whether the job of the nodes has ended; called by any thread."""
         self._has_ended = has_ended
 
+    def wake(self) -> None:
+        """wait() looks again: something has changed that no report says."""
+        with self._change:
+            self._change.notify_all()
+
     def missing(self) -> List[str]:
         """Tasks that have not reported yet."""
         with self._change:

@@ -30,18 +30,21 @@ ALIAS = sessions.ROOT / "python/muster/tfos/tensorflowonspark.py"  # what `pytho
 UPLOADED = "/tf2-onspark"
 
 
+def seeds() -> pathlib.Path:
+    return pathlib.Path(os.environ.get("MUSTER_SEEDS") or sessions.ROOT.parent / "shared/seeds") / "wide_deep_spark"
+
+
 @pytest.fixture
 def folder(
-    tmp_path: pathlib.Path, repository: pathlib.Path, real_data: Callable[[str], pathlib.Path]
+    tmp_path: pathlib.Path, real_data: Callable[[str], pathlib.Path]
 ) -> pathlib.Path:
     """What the article's scripts find beside them: src, src.zip, data, data.zip, and the Python with its archive."""
     python = os.environ.get("MUSTER_PYTHON_TENSORFLOW_2_4")
     if not python:
         pytest.skip("needs Python 3.8 (MUSTER_PYTHON_TENSORFLOW_2_4)")
-    seeds = pathlib.Path(os.environ.get("MUSTER_SEEDS") or repository.parent / "shared/seeds")
-    if not (seeds / "wide_deep_spark/src").is_dir():
+    if not seeds().is_dir():
         pytest.skip("needs the articles' programs (MUSTER_SEEDS)")
-    shutil.copytree(seeds / "wide_deep_spark/src", tmp_path / "src")
+    shutil.copytree(seeds() / "src", tmp_path / "src")
     (tmp_path / "data").mkdir()
     for name in ("train", "test"):
         lines = real_data(f"titanic/{name}.csv").read_text().splitlines(keepends=True)
@@ -101,10 +104,8 @@ def test_on_a_standalone_cluster(folder: pathlib.Path, standalone: SparkCluster,
     check(muster, str(out))
 
 
-def test_on_yarn(
-    folder: pathlib.Path, yarn: Yarn, muster: Muster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first program has its driver here, the second one has it in the ApplicationMaster."""
+@pytest.fixture
+def on_yarn(folder: pathlib.Path, yarn: Yarn, monkeypatch: pytest.MonkeyPatch) -> Submits:
     for name, value in yarn.hdfs.environment.items():
         monkeypatch.setenv(name, value)
     settings = {
@@ -112,7 +113,12 @@ def test_on_yarn(
         "spark.executor.memory": "512m",
         "spark.yarn.maxAppAttempts": 1,
     }
-    made = Submits(folder, settings, {"JAVA_HOME": java_home()})
+    return Submits(folder, settings, {"JAVA_HOME": java_home()})
+
+
+def test_on_yarn(folder: pathlib.Path, yarn: Yarn, on_yarn: Submits, muster: Muster) -> None:
+    """The first program has its driver here, the second one has it in the ApplicationMaster."""
+    made = on_yarn
     (folder / "uploaded").mkdir()
     shutil.copy(folder / "Python.tar.gz", folder / "uploaded")
     yarn.hdfs.put(folder / "uploaded", f"{yarn.hdfs.url}{UPLOADED}")
@@ -125,6 +131,41 @@ def test_on_yarn(
                     "--jars", jar.built(), *generate(UPLOADED))  # fmt: skip
         made.submit(*common, "--deploy-mode", "cluster", "--num-executors", WORKERS,
                     "--py-files", f"./src.zip,{ALIAS}", *train(f"hdfs://{UPLOADED}"))  # fmt: skip
+        check(muster, f"{yarn.hdfs.url}{UPLOADED}")
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{yarn.logs()}") from None
+
+
+# What a small machine has less of. The first script runs as it is.
+CHANGES = {
+    "--executor-memory 8G": "--executor-memory 512m",
+    "--num-executors 5": f"--num-executors {WORKERS}",
+    "--worker_size 5": f"--worker_size {WORKERS}",
+    "--epochs 1000": "--epochs 2",
+}
+
+
+def test_the_articles_own_scripts(
+    folder: pathlib.Path, yarn: Yarn, on_yarn: Submits, muster: Muster
+) -> None:
+    """submit_gen.sh and submit_train.sh, which upload and replace what they say. On HDFS lie, where they look for it,
+    a Python.zip in which `tensorflowonspark` is Muster's, and Muster's jar in place of tensorflow-hadoop's."""
+    (own,) = (folder / "Python/lib").glob("python*/site-packages")
+    shutil.copy(ALIAS, own)
+    (folder / "uploaded").mkdir()
+    shutil.make_archive(str(folder / "uploaded/Python"), "zip", folder / "Python")
+    shutil.copy(jar.built(), folder / "uploaded/tensorflow-hadoop-1.10.0.jar")
+    yarn.hdfs.put(folder / "uploaded", f"{yarn.hdfs.url}{UPLOADED}")
+    (folder / "src.zip").unlink()
+    (folder / "data.zip").unlink()
+    try:
+        for name, changes in (("submit_gen.sh", {}), ("submit_train.sh", CHANGES)):
+            text = (seeds() / name).read_text(encoding="utf-8")
+            for before, after in changes.items():
+                assert before in text
+                text = text.replace(before, after)
+            (folder / name).write_text(text, encoding="utf-8")
+            on_yarn.run_script(name, yarn.hdfs)
         check(muster, f"{yarn.hdfs.url}{UPLOADED}")
     except AssertionError as error:
         raise AssertionError(f"{error}\n{yarn.logs()}") from None

@@ -6,11 +6,13 @@ import io
 import json
 import pathlib
 import subprocess
+import threading
 from typing import Any
 
+import pyarrow
 import pytest
 
-from muster.arrow_stream import read_stream
+from muster.arrow_stream import StreamWriter, read_stream
 from testbed.muster import Muster
 
 CLICKS = "examples/clicks/clicks.yaml"
@@ -88,6 +90,33 @@ def test_predictions_as_batches_are_those_of_json(muster: Muster, folder: pathli
     assert found["logits"] == pytest.approx([row["logits"][0] for row in wanted], rel=1e-6)
     assert found["classes"] == [row["classes"][0].encode() for row in wanted]
     assert found["probabilities"] == pytest.approx([p for row in wanted for p in row["probabilities"]], rel=1e-6)
+
+
+def test_each_batch_is_answered_before_the_next_one(muster: Muster, folder: pathlib.Path) -> None:
+    (said,) = muster.json("inspect", folder / "model", "--inputs")
+    inputs = [column for column in said["inputs"] if column["name"] != said["label"]]
+    values = {"float": [0.0, 1.0, 2.0], "string": ["a", "b", "c"]}
+    rows = pyarrow.RecordBatch.from_pydict({column["name"]: values[column["type"]] for column in inputs})
+    command = [muster.binary, "predict", folder / "model", "--data", "-", "--out", "-", "--format", "batches"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as scorer:
+        limit = threading.Timer(60, scorer.kill)  # for a batch without an answer
+        limit.start()
+        assert scorer.stdin is not None and scorer.stdout is not None
+        pipe = scorer.stdin
+
+        def write(parts: list[Any]) -> None:
+            pipe.writelines(parts)
+            pipe.flush()
+
+        writer, answers = StreamWriter(write, inputs, "rows"), read_stream(scorer.stdout.read)
+        found = [len(next(answers)["row"][0])]
+        for _ in range(3):
+            writer.write(rows, {})
+            found.append(len(next(answers)["row"][0]))
+        writer.end()
+        assert list(answers) == []
+        limit.cancel()
+    assert found == [0, 3, 3, 3] and scorer.returncode == 0
 
 
 def test_files_of_this_machine_are_moved(muster: Muster, tmp_path: pathlib.Path) -> None:

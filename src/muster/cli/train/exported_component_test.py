@@ -71,6 +71,14 @@ def test_a_hundred_steps_are_those_of_train_on_batch(
     compare(weights(tmp_path / "m"), dict(np.load(models / optimizer / "trained.npz")), 1e-6)
 
 
+def test_a_model_folder_has_the_inputs_of_its_export(
+    models: pathlib.Path, muster: Muster, tmp_path: pathlib.Path
+) -> None:
+    train(muster, models / "adagrad", tmp_path / "m", "--max-steps", 1)
+    inputs = muster.json("inspect", tmp_path / "m", "--inputs")
+    assert inputs == muster.json("inspect", models / "adagrad" / "export", "--inputs") and inputs[0]["inputs"]
+
+
 def test_what_a_function_knows_is_in_the_checkpoint(
     models: pathlib.Path, muster: Muster, tmp_path: pathlib.Path
 ) -> None:

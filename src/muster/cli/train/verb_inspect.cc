@@ -166,8 +166,10 @@ absl::Status RunInspect(const InspectFlags& flags) {
   const std::string spec_path = folder ? io::JoinPath(flags.path, "model.yaml") : flags.path;
   const bool exported = folder && files->Stat(io::JoinPath(flags.path, "model.json")).ok();
   if (flags.inputs) {
+    const bool saved = folder && !exported;
     MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
-                            model::LoadModelSpec(*files, exported ? flags.path : spec_path));
+                            saved ? model::LoadSavedSpec(*files, flags.path)
+                                  : model::LoadModelSpec(*files, flags.path));
     PrintInputs(spec.features, flags.json);
     return absl::OkStatus();
   }

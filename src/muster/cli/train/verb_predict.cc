@@ -100,6 +100,8 @@ absl::StatusOr<Predicted> PredictInto(const PredictFlags& flags, TrainedModel& m
   spec.input.with_labels = false;
   spec.input.with_keys = true;
   spec.input.watch_words = true;
+  // A program that reads answers may wait for them before it sends more rows.
+  spec.input.batch_by_batch = options.format == score::PredictionFormat::kBatches;
   MUSTER_ASSIGN_OR_RETURN(const auto calls, GetHookCalls(flags.calls));
   AddCalledHook(calls, train::ModeKeys::kPredict, &spec.hooks);
   Predicted predicted;

@@ -98,7 +98,8 @@ class Input::Producer {
     group->warnings.clear();
     group->bad_at_end.clear();
     bool more = true;
-    for (int rows = 0; rows < kRowsPerGroup;) {
+    const int wanted = spec_.batch_by_batch ? 1 : kRowsPerGroup;
+    for (int rows = 0; rows < wanted;) {
       if (group->count == group->batches.size()) group->batches.emplace_back();
       MUSTER_ASSIGN_OR_RETURN(more, Fill(&group->batches[group->count]));
       if (!more) break;

@@ -31,10 +31,11 @@ struct InputSpec {
   data::SourceSpec source;
   data::ReaderSpec reader;
   bool with_labels = true;
-  bool with_keys = false;      // InputBatch::keys
-  bool with_messages = false;  // InputBatch::messages, of data in partitions
-  std::string group = {};      // InputBatch::groups
-  bool watch_data = false;     // ConsumeWarnings() reports columns without ids or scale
+  bool with_keys = false;       // InputBatch::keys
+  bool with_messages = false;   // InputBatch::messages, of data in partitions
+  bool batch_by_batch = false;  // each is there once it is read, without those after it
+  std::string group = {};       // InputBatch::groups
+  bool watch_data = false;      // ConsumeWarnings() reports columns without ids or scale
   bool watch_words =
       false;  // ConsumeWarnings() reports columns with many unknown words, at the end
   std::shared_ptr<SharedFeeds> feeds =
