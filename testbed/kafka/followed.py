@@ -18,7 +18,7 @@ FOLLOW = ("--follow", "--follow-secs", 3)
 
 
 class Followed:
-    """A training in the background, with the progress that it has told as JSON."""
+    """A training in the background, with the progress that it has told as JSON, of a job after its chief's name."""
 
     def __init__(self, process: subprocess.Popen[bytes], errors: pathlib.Path):
         self.process, self.errors = process, errors
@@ -30,7 +30,7 @@ class Followed:
         """The exit code, and what the training says at its end."""
         self.process.send_signal(number)
         out, _ = self.process.communicate(timeout=120)
-        ends = [json.loads(line) for line in out.splitlines() if b'"trained"' in line]
+        ends = [json.loads(line[line.index(b"{") :]) for line in out.splitlines() if b'"trained"' in line]
         return self.process.returncode, ends[0] if ends else {}
 
     def kill(self) -> None:

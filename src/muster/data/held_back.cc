@@ -42,6 +42,7 @@ class PartSource : public RecordSource {
   const std::vector<std::string>& files() const override { return source_->files(); }
   const std::vector<ChunkInfo>& chunks() const override { return chunks_; }
 
+  void WillRead(size_t chunk) const override { source_->WillRead(origins_[chunk]); }
   absl::StatusOr<std::shared_ptr<const Chunk>> Read(size_t chunk) const override {
     MUSTER_ASSIGN_OR_RETURN(const auto whole, source_->Read(origins_[chunk]));
     return Take(chunks_[chunk], whole);

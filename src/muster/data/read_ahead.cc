@@ -99,13 +99,13 @@ absl::StatusOr<std::unique_ptr<ChunkStream>> ReadAhead::Stream(uint32_t ordinal)
     return std::make_unique<ReadStream>(std::move(chunk));
   }
   const size_t chunk = order_[ordinal];
-  MUSTER_RETURN_IF_ERROR(ClaimSlot(ordinal).status());
+  MUSTER_RETURN_IF_ERROR(ClaimSlot(ordinal, false).status());
   MUSTER_ASSIGN_OR_RETURN(auto pieces, source_.Stream(chunk));
   return std::make_unique<CountingStream>(*this, chunk, std::move(pieces));
 }
 
 absl::StatusOr<std::shared_ptr<const Chunk>> ReadAhead::Fetch(uint32_t ordinal) {
-  MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<Slot> slot, ClaimSlot(ordinal));
+  MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<Slot> slot, ClaimSlot(ordinal, true));
   if (slot == nullptr) return ReadMeasured(order_[ordinal]);
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&] { return slot->state == Slot::State::kDone || stopped_; });
@@ -113,7 +113,8 @@ absl::StatusOr<std::shared_ptr<const Chunk>> ReadAhead::Fetch(uint32_t ordinal) 
   return std::move(slot->result);
 }
 
-absl::StatusOr<std::shared_ptr<ReadAhead::Slot>> ReadAhead::ClaimSlot(uint32_t ordinal) {
+absl::StatusOr<std::shared_ptr<ReadAhead::Slot>> ReadAhead::ClaimSlot(uint32_t ordinal,
+                                                                      bool by_read) {
   std::shared_ptr<Slot> taken;
   size_t planned = 0;
   {
@@ -125,6 +126,7 @@ absl::StatusOr<std::shared_ptr<ReadAhead::Slot>> ReadAhead::ClaimSlot(uint32_t o
       if (found->second->state != Slot::State::kWaiting) taken = found->second;
       slots_.erase(found);
     }
+    if (taken == nullptr && by_read) source_.WillRead(order_[ordinal]);
     const size_t ahead = quick_reads_ < kQuickReads ? chunks_ahead_ : 0;
     for (uint32_t next = ordinal + 1; next <= ordinal + ahead; ++next) {
       if (!CanBeReadAhead(next) || slots_.contains(next)) continue;
@@ -169,6 +171,7 @@ void ReadAhead::ReadSlots(const std::stop_token& stop) {
     std::shared_ptr<Slot> slot;
     if (!planned_.wait(lock, stop, [&] { return (slot = FindWaiting()) != nullptr; })) return;
     slot->state = Slot::State::kReading;
+    source_.WillRead(slot->chunk);
     lock.unlock();
     auto result = ReadMeasured(slot->chunk);
     lock.lock();

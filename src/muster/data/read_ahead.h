@@ -9,7 +9,6 @@
 //
 // Memory: at most `chunks_ahead` chunks in addition to those that the consumer holds, each of about
 // kChunkBytes. Compressed chunks, which may be of any size, are not read ahead.
-// kChunkBytes. Compressed chunks, which may be of any size, are not read ahead.
 #pragma once
 
 #include <atomic>
@@ -67,8 +66,8 @@ class ReadAhead {
   };
 
   // Plans the chunks after `ordinal`, and claims the chunk of `ordinal` if it was planned and its
-  // reading has begun.
-  absl::StatusOr<std::shared_ptr<Slot>> ClaimSlot(uint32_t ordinal);
+  // reading has begun. Otherwise the caller reads it, by Read if it says so.
+  absl::StatusOr<std::shared_ptr<Slot>> ClaimSlot(uint32_t ordinal, bool by_read);
   absl::StatusOr<std::shared_ptr<const Chunk>> Fetch(uint32_t ordinal);
   // Reads the chunk on this thread, and counts whether the read waited.
   absl::StatusOr<std::shared_ptr<const Chunk>> ReadMeasured(size_t chunk);

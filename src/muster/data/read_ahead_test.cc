@@ -46,8 +46,18 @@ class OneRecordSource : public RecordSource {
     return begun_;
   }
 
+  // Returns the chunks of WillRead, in the order of its calls.
+  std::vector<size_t> announced() const {
+    std::lock_guard lock(mutex_);
+    return announced_;
+  }
+
   const std::vector<std::string>& files() const override { return files_; }
   const std::vector<ChunkInfo>& chunks() const override { return chunks_; }
+  void WillRead(size_t chunk) const override {
+    std::lock_guard lock(mutex_);
+    announced_.push_back(chunk);
+  }
   absl::StatusOr<std::shared_ptr<const Chunk>> Read(size_t chunk) const override {
     {
       std::lock_guard lock(mutex_);
@@ -77,6 +87,7 @@ class OneRecordSource : public RecordSource {
   const OnRead on_read_;
   mutable std::mutex mutex_;
   mutable std::set<size_t> begun_;
+  mutable std::vector<size_t> announced_;
 };
 
 // Lets reads begin and end when a test allows it.
@@ -124,6 +135,20 @@ TEST(ReadAheadTest, GivesChunksInTheOrderOfTheEpoch) {
       }
     }
   }
+}
+
+// A partition of a log reads on for the next chunk, and begins anew for another one.
+TEST(ReadAheadTest, AnnouncesEachReadInTheOrderOfTheEpoch) {
+  const OneRecordSource source(100, [](size_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // so that chunks are read ahead
+    return absl::OkStatus();
+  });
+  ReadAhead chunks(source, 8);
+  std::vector<uint32_t> order = FirstChunks(100);
+  std::reverse(order.begin(), order.end());
+  chunks.Begin(order);
+  for (uint32_t i = 0; i < order.size(); ++i) ASSERT_TRUE(chunks.Read(i).ok());
+  EXPECT_THAT(source.announced(), ::testing::ElementsAreArray(order));
 }
 
 TEST(ReadAheadTest, ReadsTheNextChunksWhileOneIsUsed) {

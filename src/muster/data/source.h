@@ -152,6 +152,9 @@ class RecordSource {
   virtual const std::vector<std::string>& files() const = 0;  // or partitions
   virtual const std::vector<ChunkInfo>& chunks() const = 0;
   uint64_t records() const;  // of this shard, as announced
+  // Says that a Read of the chunk follows at once. Sources whose chunks wait for each other give
+  // them in the order of these calls. Thread-safe.
+  virtual void WillRead(size_t /*chunk*/) const {}
   // Thread-safe. Returns the entire chunk: for a compressed file, all of it. Bad records (CRC) are
   // left out. A chunk with more bad records than were allowed when the source was opened may end
   // after them.

@@ -355,14 +355,16 @@ absl::Status ValidateMinWorkers(const RunConfig& config, const ClusterRoleOption
                                            " replicas"));
 }
 
-absl::StatusOr<data::Shard> GetShard(const RunConfig& config, const data::SourceSpec& source,
+absl::StatusOr<data::Shard> GetShard(const RunConfig& config, const InputSpec& input,
                                      io::FileSystem& files) {
   // A stream of batches belongs to one replica.
-  if (!HasOtherReplicas(config) || data::IsBatchStream(source)) {
+  if (!HasOtherReplicas(config) || data::IsBatchStream(input.source)) {
     return data::Shard();
   }
-  MUSTER_ASSIGN_OR_RETURN(data::Shard shard,
-                          GetFirstShard(config.num_worker_replicas, source, files));
+  data::Shard shard = {.count = config.num_worker_replicas, .by = data::ShardBy::kRecord};
+  if (input.growth == nullptr) {
+    MUSTER_ASSIGN_OR_RETURN(shard, GetFirstShard(shard.count, input.source, files));
+  }
   // The global id is not the rank: it counts an evaluator in the cluster too.
   shard.index = config.is_chief ? 0 : config.task_id + 1;
   return shard;

@@ -19,6 +19,7 @@
 #include "muster/net/transport/link_watch.h"
 #include "muster/ps/wire/ps_options.h"
 #include "muster/train/cluster/task_context.h"
+#include "muster/train/input/input.h"
 #include "muster/train/loop/run_config.h"
 #include "muster/train/loop/strategy.h"
 #include "muster/train/loop/training_watch.h"
@@ -96,8 +97,8 @@ absl::StatusOr<double> RendezvousSeconds(double given);
 absl::Status ValidateMinWorkers(const RunConfig& config, const ClusterRoleOptions& options);
 
 // The shard of the data that this replica reads: whole files (or partitions) if there are at least
-// as many as replicas, else an equal share of the records. source.shard is not read.
-absl::StatusOr<data::Shard> GetShard(const RunConfig& config, const data::SourceSpec& source,
+// as many as replicas, else, and of data that grows, an equal share of the records.
+absl::StatusOr<data::Shard> GetShard(const RunConfig& config, const InputSpec& input,
                                      io::FileSystem& files);
 // Like GetShard, for data that is divided into `shards` for a number of replicas that may change:
 // returns the first shard.

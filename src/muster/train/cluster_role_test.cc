@@ -136,6 +136,12 @@ TEST_F(ClusterRoleTest, PlainTextBetweenMachinesMustBeRequested) {
   EXPECT_TRUE(CheckProtection(far, {}).ok());
 }
 
+InputSpec Input(data::SourceSpec source) {
+  InputSpec input;
+  input.source = std::move(source);
+  return input;
+}
+
 TEST_F(ClusterRoleTest, AnEvaluatorHasNoShardOfTheData) {
   const auto files = io::NewMemoryFileSystem();
   for (const char* path : {"a.csv", "b.csv", "c.csv"}) {
@@ -143,7 +149,7 @@ TEST_F(ClusterRoleTest, AnEvaluatorHasNoShardOfTheData) {
   }
   for (int worker = 0; worker < 2; ++worker) {
     const auto shard =
-        GetShard(MakeConfig(kCluster, "worker", worker), {.patterns = {"*.csv"}}, *files);
+        GetShard(MakeConfig(kCluster, "worker", worker), Input({.patterns = {"*.csv"}}), *files);
     ASSERT_TRUE(shard.ok()) << shard.status();
     EXPECT_EQ(shard->index, worker + 1);
     EXPECT_EQ(shard->count, 3);
@@ -158,14 +164,17 @@ TEST_F(ClusterRoleTest, PartitionsAreDividedLikeFiles) {
   for (int i = 0; i < 3; ++i) log->Append(StrCat("clicks/", i), "record");
   const data::SourceSpec two = {.patterns = {"log://clicks/0", "log://clicks/1"},
                                 .schemes = {{"log", log}}};
-  EXPECT_EQ(GetShard(MakeConfig(kCluster, "worker", 1), source, *files)->by, data::ShardBy::kFile);
-  EXPECT_EQ(GetShard(MakeConfig(kCluster, "worker", 1), two, *files)->by, data::ShardBy::kRecord);
+  EXPECT_EQ(GetShard(MakeConfig(kCluster, "worker", 1), Input(source), *files)->by,
+            data::ShardBy::kFile);
+  EXPECT_EQ(GetShard(MakeConfig(kCluster, "worker", 1), Input(two), *files)->by,
+            data::ShardBy::kRecord);
 }
 
 // A program writes a stream of batches into one replica's pipe: it is for this replica alone.
 TEST_F(ClusterRoleTest, AStreamOfBatchesIsNotDivided) {
   const auto files = io::NewMemoryFileSystem();
-  const auto shard = GetShard(MakeConfig(kCluster, "worker", 1), {.patterns = {"-"}}, *files);
+  const auto shard =
+      GetShard(MakeConfig(kCluster, "worker", 1), Input({.patterns = {"-"}}), *files);
   ASSERT_TRUE(shard.ok()) << shard.status();
   EXPECT_EQ(shard->count, 1);
 }

@@ -32,7 +32,7 @@ absl::Status AssignShards(io::FileSystem& files, TrainingRequest* request) {
   data::Shard& shard = spec.input.source.shard;
   const int fewest = request->role.min_replicas;
   if (fewest == 0 || spec.replicas == nullptr) {
-    MUSTER_ASSIGN_OR_RETURN(shard, GetShard(request->run, spec.input.source, files));
+    MUSTER_ASSIGN_OR_RETURN(shard, GetShard(request->run, spec.input, files));
     return absl::OkStatus();
   }
   const int most = request->run.num_worker_replicas;

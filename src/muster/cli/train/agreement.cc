@@ -171,9 +171,11 @@ constexpr FlagUse kFlagUses[] = {
     {.flag = "--quiet", .why_not = kTells},
     {.flag = "--hook-calls", .why_not = "hooks are their own program's"},
     {.flag = "--hook-answers", .why_not = "hooks are their own program's"},
-    {.flag = "--follow", .why_not = "one process alone follows a topic"},
-    {.flag = "--follow-secs", .why_not = "one process alone follows a topic"},
-    {.flag = "--follow-group", .why_not = "one process alone follows a topic"},
+    {.flag = "--follow",
+     .term = "follow",
+     .value = [](const TaskFacts& f) { return YesNo(f.flags.follow); }},
+    {.flag = "--follow-secs", .why_not = "the chief alone decides when a segment begins"},
+    {.flag = "--follow-group", .why_not = "the chief alone commits to it"},
     {.flag = "--workers", .why_not = kStarts},
     {.flag = "--ps", .why_not = kStarts},
     {.flag = "--restarts", .why_not = kStarts},
@@ -224,6 +226,7 @@ absl::StatusOr<std::string> DescribeData(const TrainFlags& flags, const train::T
                                          io::FileSystem& files) {
   if (flags.run.task_type == "ps" || flags.run.task_type == "evaluator") return kUnknownTerm;
   if (data::IsBatchStream(spec.input.source)) return "a stream";
+  if (flags.follow) return absl::StrJoin(flags.data.patterns, " ");
   MUSTER_ASSIGN_OR_RETURN(const auto found, data::ListSources(files, spec.input.source));
   return train::DescribeDataFiles(found);
 }

@@ -9,6 +9,9 @@
 #include "muster/base/strings.h"
 #include "muster/cli/train/follow_group.h"
 #include "muster/data/kafka/kafka_growth.h"
+#include "muster/data/kafka/kafka_segments.h"
+#include "muster/features/measure.h"
+#include "muster/train/input/told_segments.h"
 
 namespace muster::cli {
 
@@ -31,7 +34,7 @@ void AddFollowFlags(CLI::App& verb, TrainFlags* flags) {
       ->type_name("GROUP");
 }
 
-absl::Status CheckFollow(const TrainFlags& flags, bool is_job) {
+absl::Status CheckFollow(const TrainFlags& flags, bool is_elsewhere) {
   if (!flags.follow) return absl::OkStatus();
   for (const std::string& pattern : flags.data.patterns) {
     if (IsTopic(pattern)) continue;
@@ -39,10 +42,15 @@ absl::Status CheckFollow(const TrainFlags& flags, bool is_job) {
         StrCat("--follow: '", pattern, "' does not grow: --train must name a topic, such as ",
                "kafka://broker1:9092/clicks; write files to one by muster records to-kafka"));
   }
-  if (is_job) {
+  if (is_elsewhere || flags.ps > 0 || flags.min_workers > 0 || flags.eval.evaluator) {
     return absl::InvalidArgumentError(
-        "--follow trains in one process: leave out --workers (or give 1), --ps, --evaluator, "
-        "--hosts and --on");
+        "--follow trains in one process, or in a fixed number of --workers of this machine or of "
+        "--hosts: leave out --ps, --evaluator, --workers MIN:MAX and --on");
+  }
+  if (!flags.hosts.empty() && flags.fresh_data) {
+    return absl::InvalidArgumentError(
+        "--follow with --hosts: --fresh-data removes the segments of this machine's folder only; "
+        "begin in another --model-dir");
   }
   if (flags.epochs > 0) {
     return absl::InvalidArgumentError(
@@ -59,30 +67,53 @@ std::string GetSegmentFolder(const TrainFlags& flags) {
   return io::JoinPath(flags.run.model_dir, "stream");
 }
 
-absl::StatusOr<std::shared_ptr<data::GrowingData>> OpenFollowed(const TrainFlags& flags,
-                                                                int64_t batch_size,
-                                                                io::FileSystem& files,
-                                                                const Clock& clock,
-                                                                const std::atomic<bool>& stop) {
-  if (!flags.follow) return nullptr;
-  if (flags.run.num_worker_replicas > 1 || flags.run.num_ps_replicas > 0) {
+absl::Status ForgetSegments(const TrainFlags& flags, io::FileSystem& files) {
+  if (!flags.follow || !flags.fresh_data) return absl::OkStatus();
+  return data::SegmentRecord(GetSegmentFolder(flags)).Clear(files);
+}
+
+absl::Status SetFollowed(const TrainFlags& flags, const model::ModelSpec& model,
+                         io::FileSystem& files, const Clock& clock, const std::atomic<bool>& stop,
+                         train::TrainSpec* spec) {
+  if (!flags.follow) return absl::OkStatus();
+  const int replicas = flags.run.num_worker_replicas;
+  if (flags.run.num_ps_replicas > 0 || flags.run.task_type == "evaluator" ||
+      flags.min_workers > 0) {
     return absl::InvalidArgumentError(
-        "--follow trains in one process, but TF_CONFIG names several: unset it");
+        "--follow trains in a fixed number of replicas: leave out --min-workers, and name neither "
+        "ps nor evaluator in TF_CONFIG");
   }
-  data::KafkaGrowthSpec spec = {.names = flags.data.patterns,
-                                .folder = GetSegmentFolder(flags),
-                                .batch_size = batch_size,
-                                .most_seconds = flags.follow_seconds,
-                                .fresh = flags.fresh_data};
-  MUSTER_ASSIGN_OR_RETURN(spec.settings, ReadKafkaSettings(flags.data.kafka));
-  train::Progress progress(MakeStyle(flags.output), STDERR_FILENO, clock);
-  return data::OpenKafkaGrowth(std::move(spec), files, clock, stop,
-                               [&](const std::string& text) { progress.Note(text); });
+  if (replicas > 1 && features::DependsOnData(model.features)) {
+    return absl::InvalidArgumentError(
+        "--follow with several replicas: columns cannot take numbers from data that each replica "
+        "would find at another time; write the numbers of normalize: auto into the model file "
+        "(muster init does), or train in one process");
+  }
+  std::shared_ptr<data::GrowingData> growth;
+  if (flags.run.is_chief) {
+    data::KafkaGrowthSpec topics = {.names = flags.data.patterns,
+                                    .folder = GetSegmentFolder(flags),
+                                    .batch_size = int64_t{spec->input.reader.batch_size} * replicas,
+                                    .most_seconds = flags.follow_seconds,
+                                    .fresh = flags.fresh_data && replicas == 1,
+                                    .waits_for_first = replicas == 1};
+    MUSTER_ASSIGN_OR_RETURN(topics.settings, ReadKafkaSettings(flags.data.kafka));
+    train::Progress progress(MakeStyle(flags.output), STDERR_FILENO, clock);
+    MUSTER_ASSIGN_OR_RETURN(
+        growth, data::OpenKafkaGrowth(std::move(topics), files, clock, stop,
+                                      [&](const std::string& text) { progress.Note(text); }));
+  }
+  if (replicas > 1) {
+    spec->segments = std::make_shared<train::ToldSegments>(std::move(growth));
+    growth = spec->segments;
+  }
+  spec->input.growth = std::move(growth);
+  return absl::OkStatus();
 }
 
 absl::Status AddFollowGroup(const TrainFlags& flags,
                             std::vector<std::shared_ptr<train::Hook>>* hooks) {
-  if (flags.follow_group.empty()) return absl::OkStatus();
+  if (flags.follow_group.empty() || !flags.run.is_chief) return absl::OkStatus();
   data::TrainedOffsetsSpec spec = {
       .names = flags.data.patterns, .folder = GetSegmentFolder(flags), .group = flags.follow_group};
   MUSTER_ASSIGN_OR_RETURN(spec.settings, ReadKafkaSettings(flags.data.kafka));

@@ -10,9 +10,10 @@
 #include "muster/base/clock.h"
 #include "muster/base/status.h"
 #include "muster/cli/train/train_run.h"
-#include "muster/data/growing_data.h"
 #include "muster/io/file_system.h"
+#include "muster/model/spec/model_spec.h"
 #include "muster/train/loop/hook.h"
+#include "muster/train/loop/specs.h"
 
 namespace muster::cli {
 
@@ -20,22 +21,25 @@ namespace muster::cli {
 void AddFollowFlags(CLI::App& verb, TrainFlags* flags);
 
 // INVALID_ARGUMENT if --follow is given with what it cannot follow, or with flags that say when
-// data ends. `is_job`: the training was to be one of several processes, or on other machines.
-absl::Status CheckFollow(const TrainFlags& flags, bool is_job);
+// data ends. `is_elsewhere`: the training was to be on a cluster.
+absl::Status CheckFollow(const TrainFlags& flags, bool is_elsewhere);
 
 // The folder in which the segments of --follow are written down.
 std::string GetSegmentFolder(const TrainFlags& flags);
 
-// Opens the topics of --train, whose segments are written down in GetSegmentFolder, and waits for
-// their first records; null without --follow. All arguments but `flags` must outlive the result.
-// Errors are those of data::OpenKafkaGrowth.
-absl::StatusOr<std::shared_ptr<data::GrowingData>> OpenFollowed(const TrainFlags& flags,
-                                                                int64_t batch_size,
-                                                                io::FileSystem& files,
-                                                                const Clock& clock,
-                                                                const std::atomic<bool>& stop);
+// With --follow and --fresh-data, for a job of this machine: removes the segments that are written
+// down, before its tasks begin. A task that is started again must not do so.
+absl::Status ForgetSegments(const TrainFlags& flags, io::FileSystem& files);
 
-// Adds the hook of --follow-group. UNAVAILABLE and the like if the brokers refuse the group.
+// With --follow: sets the data that grows, whose segments are written down in GetSegmentFolder. A
+// process that trains alone waits for the first records. All arguments but `flags` must outlive the
+// training. Errors are those of data::OpenKafkaGrowth.
+absl::Status SetFollowed(const TrainFlags& flags, const model::ModelSpec& model,
+                         io::FileSystem& files, const Clock& clock, const std::atomic<bool>& stop,
+                         train::TrainSpec* spec);
+
+// Adds the hook of --follow-group to those of the chief. UNAVAILABLE and the like if the brokers
+// refuse the group.
 absl::Status AddFollowGroup(const TrainFlags& flags,
                             std::vector<std::shared_ptr<train::Hook>>* hooks);
 

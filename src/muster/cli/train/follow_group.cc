@@ -17,16 +17,16 @@ class FollowGroupHook : public train::Hook {
       : offsets_(std::move(offsets)) {}
 
   absl::Status AfterCreateSession(train::Session& session) override {
-    Update(session, /*at_end=*/false);
+    if (session.data.position) Update(session, segment_ = session.data.position->epoch);
     return absl::OkStatus();
   }
-  absl::Status AfterRun(train::Session& session, const train::StepValues&) override {
-    Update(session, /*at_end=*/false);
+  absl::Status AfterRun(train::Session& session, const train::StepValues& values) override {
+    Update(session, segment_ = values.epoch);
     return absl::OkStatus();
   }
   // The training waits when it has taken all records of its segment.
   absl::Status WhileWaiting(train::Session& session) override {
-    Update(session, /*at_end=*/true);
+    if (segment_ >= 0) Update(session, segment_ + 1);
     return absl::OkStatus();
   }
   absl::Status End(train::Session& session) override {
@@ -40,9 +40,8 @@ class FollowGroupHook : public train::Hook {
     int64_t segments = 0, step = 0;
   };
 
-  void Update(train::Session& session, bool at_end) {
-    if (!session.data.position) return;
-    const int64_t segments = session.data.position->epoch + (at_end ? 1 : 0);
+  // The weights have all records of the first `segments`.
+  void Update(train::Session& session, int64_t segments) {
     const int64_t known = trained_.empty() ? committed_ : trained_.back().segments;
     if (segments > known) trained_.push_back({.segments = segments, .step = session.step});
     CommitSaved(session);
@@ -70,6 +69,7 @@ class FollowGroupHook : public train::Hook {
   }
 
   const std::unique_ptr<data::TrainedOffsets> offsets_;
+  int64_t segment_ = -1;         // of the last batch
   std::deque<Trained> trained_;  // what is not committed yet, the oldest first
   int64_t committed_ = 0;        // segments
   std::string tried_;            // the checkpoint after which was committed last

@@ -46,6 +46,12 @@ absl::StatusOr<std::string> WithRecorded(data::KafkaName name, const std::string
   return data::PrintKafkaName(name);
 }
 
+// Whether --follow reads the `patterns`, which are those of --train or --eval.
+bool IsFollowed(const TrainFlags& flags, const std::vector<std::string>& patterns) {
+  const bool grows = &patterns == &flags.data.patterns || flags.data.held_back.share > 0;
+  return flags.follow && grows;
+}
+
 }  // namespace
 
 void ReplaceWord(const std::string& old, const std::string& text, std::vector<std::string>* words) {
@@ -60,8 +66,7 @@ absl::Status FixTopics(io::FileSystem& files, TrainFlags* flags,
                        std::vector<std::string>* arguments) {
   std::vector<std::string*> names;
   for (auto* const patterns : {&flags->data.patterns, &flags->eval.data.patterns}) {
-    const bool grows = patterns == &flags->data.patterns || flags->data.held_back.share > 0;
-    if (flags->follow && grows) continue;
+    if (IsFollowed(*flags, *patterns)) continue;
     for (std::string& pattern : *patterns) {
       if (IsTopic(pattern)) names.push_back(&pattern);
     }
@@ -94,6 +99,7 @@ absl::Status FixTopics(io::FileSystem& files, TrainFlags* flags,
 
 absl::Status CheckTopicsAreFixed(const TrainFlags& flags) {
   for (const auto* const patterns : {&flags.data.patterns, &flags.eval.data.patterns}) {
+    if (IsFollowed(flags, *patterns)) continue;
     for (const std::string& pattern : *patterns) {
       if (!IsTopic(pattern)) continue;
       MUSTER_ASSIGN_OR_RETURN(const data::KafkaName name, data::ParseKafkaName(pattern));

@@ -93,9 +93,8 @@ absl::StatusOr<train::TrainingRequest> MakeTraining(const TrainFlags& flags,
                                                     const model::ModelSpec& model,
                                                     io::FileSystem& files, const Clock& clock) {
   train::TrainSpec spec = MakeTrainSpec(flags, model);
-  MUSTER_ASSIGN_OR_RETURN(
-      spec.input.growth,
-      OpenFollowed(flags, spec.input.reader.batch_size, files, clock, InterruptScope::requested()));
+  MUSTER_RETURN_IF_ERROR(
+      SetFollowed(flags, model, files, clock, InterruptScope::requested(), &spec));
   MUSTER_ASSIGN_OR_RETURN(spec.input.class_weights, GetClassWeights(flags, model));
   MUSTER_ASSIGN_OR_RETURN(spec.input.cache, OpenCache(flags.cache));
   const auto cache = spec.input.cache;
@@ -250,6 +249,7 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
   if (flags.hosts.empty()) {
     MUSTER_RETURN_IF_ERROR(train::CheckNobodyTrainsHere(*files, flags.run.model_dir));
   }
+  MUSTER_RETURN_IF_ERROR(ForgetSegments(flags, *files));
   train::RunConfig resolved = flags.run;
   MUSTER_RETURN_IF_ERROR(ResolveTensorFlow(model, &resolved));
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());

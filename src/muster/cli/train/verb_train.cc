@@ -271,7 +271,7 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
     const bool several =
         flags->workers > 1 || flags->ps > 0 || flags->eval.evaluator || !flags->hosts.empty();
     RefuseUnlessOk(CheckTogether(*flags));
-    RefuseUnlessOk(CheckFollow(*flags, several || is_elsewhere));
+    RefuseUnlessOk(CheckFollow(*flags, is_elsewhere));
     std::vector<std::string> words = arguments;
     FailUnlessOk(FixTopics(*files::OpenFileSystems(), flags.get(), &words));
     if (is_elsewhere) return FailUnlessOk(TrainOnCluster(*flags, *cluster, words));
@@ -301,6 +301,8 @@ void AddWorker(CLI::App& app) {
           "Begin and continue to train with this many replicas if the others of TF_CONFIG are "
           "absent (default: all are needed)")
       ->check(CLI::Range(1, 1000));
+  AddFollowFlags(*verb, flags.get());
+  Group(*verb, kMoreData, {"--follow", "--follow-secs", "--follow-group"});
   Group(*verb, kProcesses, {"--certs", "--plain-text", "--min-workers"});
   verb->callback([flags] {
     RefuseUnlessOk(ShareDataFlags(flags.get()));
@@ -311,6 +313,7 @@ void AddWorker(CLI::App& app) {
                                  "others are; 'muster train' trains alone, and 'muster train "
                                  "--workers N' starts all tasks on this machine");
     }
+    RefuseUnlessOk(CheckFollow(*flags, /*is_elsewhere=*/false));
     RefuseUnlessOk(CheckTopicsAreFixed(*flags));
     FailUnlessOk(RunTrain(*flags));
   });

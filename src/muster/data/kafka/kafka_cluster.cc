@@ -16,7 +16,7 @@ namespace muster::data {
 namespace {
 
 constexpr int kPollMillis = 200;
-constexpr int kWakeMillis = 20;  // without a message, after which the client is woken
+constexpr int kWakeMillis = 2;  // without a message, after which the client is woken
 constexpr auto kSilence = std::chrono::seconds(60);
 // How long a partition may take to learn that a transaction was committed.
 constexpr auto kCommitSpread = std::chrono::seconds(5);
@@ -83,7 +83,7 @@ class ReaderImpl : public PartitionReader {
   std::vector<std::optional<std::string_view>> header_values_;  // of one message
   bool started_ = false;
   bool may_wake_ = false;     // the last attempt has brought messages
-  int64_t position_ = 0;      // all messages before it were taken
+  int64_t position_ = -1;     // all messages before it were taken; -1: nothing was read
   int64_t empty_until_ = -1;  // what the brokers have said: nothing is between position_ and this
   std::deque<rd_kafka_message_t*> fetched_;
 };
@@ -221,9 +221,14 @@ KafkaMessage ReaderImpl::Describe(const rd_kafka_message_t& message) {
 }
 
 // librdkafka fetches nothing while enough is waiting to be read, and before 2.2 it looks again
-// after up to a second, though all has been read. To be told where to read, which it knows, makes
-// it look at once.
-void ReaderImpl::Wake() { calls_.rd_kafka_seek(topic_, partition_, position_, 0); }
+// after up to a second, though all has been read. Any answer of the partition's broker makes it
+// look at once. (So does a seek, which however drops what is on its way.)
+void ReaderImpl::Wake() {
+  int64_t begin = 0;
+  int64_t end = 0;
+  calls_.rd_kafka_query_watermark_offsets(handle_.get(), topic_name_.c_str(), partition_, &begin,
+                                          &end, kKafkaAnswerMillis);
+}
 
 absl::Status ReaderImpl::Fetch(int64_t begin) {
   // A batch alone would be waited for until it is full or the time is over.
@@ -258,16 +263,13 @@ absl::Status ReaderImpl::Fetch(int64_t begin) {
 
 absl::Status ReaderImpl::Read(int64_t begin, int64_t end, const Take& take) {
   if (begin == end) return absl::OkStatus();
+  const bool jumps = position_ >= 0 && begin != position_;
   if (!started_ || begin != position_) MUSTER_RETURN_IF_ERROR(Start(begin));
   auto heard = std::chrono::steady_clock::now();
   bool has_heard = false;
   while (true) {
-    while (!fetched_.empty()) {
+    while (!fetched_.empty() && fetched_.front()->offset < end) {
       rd_kafka_message_t* const message = fetched_.front();
-      if (message->offset >= end) {
-        position_ = end;
-        return absl::OkStatus();
-      }
       fetched_.pop_front();
       position_ = message->offset + 1;
       const bool more = take(Describe(*message));
@@ -276,9 +278,12 @@ absl::Status ReaderImpl::Read(int64_t begin, int64_t end, const Take& take) {
       has_heard = true;
     }
     if (std::exchange(has_heard, false)) heard = std::chrono::steady_clock::now();
-    if (empty_until_ >= end || position_ >= end) {
+    const bool has_later = !fetched_.empty();
+    if (has_later || empty_until_ >= end || position_ >= end) {
       position_ = end;
-      if (empty_until_ >= end) Stop();  // it would ask for records that nobody wants
+      // It would ask for records that nobody wants: after the partition's end, or after the records
+      // of a jump, which another jump is likely to follow.
+      if (jumps || (!has_later && empty_until_ >= end)) Stop();
       return absl::OkStatus();
     }
     MUSTER_RETURN_IF_ERROR(Fetch(begin));

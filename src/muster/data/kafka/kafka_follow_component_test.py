@@ -189,7 +189,7 @@ def test_what_cannot_be_followed_is_refused(muster, kafka, topic, local, tmp_pat
         return muster.refuse(*train(local, tmp_path / "m", data, "--follow", *flags))
 
     assert "part-0.jsonl' does not grow" in refused(files(local, "jsonl")[:1])
-    assert "--follow trains in one process" in refused(name, "--workers", 2)
+    assert "leave out --ps, --evaluator" in refused(name, "--workers", 2, "--ps", 1)
     assert "leave out --epochs" in refused(name, "--epochs", 2)
     assert "leave out --drop-remainder" in refused(name, "--drop-remainder")
     errors = fail(muster, local, tmp_path, name + "?ranges=0:0-50", "--follow")

@@ -221,9 +221,10 @@ absl::StatusOr<std::shared_ptr<GrowingData>> OpenKafkaGrowth(
     KafkaGrowthSpec spec, io::FileSystem& files, const Clock& clock, const std::atomic<bool>& stop,
     const std::function<void(const std::string&)>& note) {
   const bool has_begun = !spec.fresh && files.Stat(spec.folder).ok();
+  const bool waits = spec.waits_for_first && !has_begun;
   auto growth = std::make_shared<KafkaGrowth>(std::move(spec), clock);
   MUSTER_RETURN_IF_ERROR(growth->Connect());
-  if (!has_begun) MUSTER_RETURN_IF_ERROR(growth->WaitForRecords(stop, note));
+  if (waits) MUSTER_RETURN_IF_ERROR(growth->WaitForRecords(stop, note));
   return growth;
 }
 

@@ -24,11 +24,13 @@ struct KafkaGrowthSpec {
   int64_t batch_size = 1;
   double most_seconds = 10;
   bool fresh = false;  // the segments that are written down are removed by the first GetSegment
+  // Whether OpenKafkaGrowth waits until the topics have records, if no segment has begun yet.
+  bool waits_for_first = true;
 };
 
-// Connects, and waits until the topics have records if no segment has begun yet; `note` is told
-// that it waits. INVALID_ARGUMENT for a name with ranges, and what FixKafkaNames refuses;
-// CANCELLED if `stop` ends the wait. All arguments but `spec` must outlive the result.
+// Connects; `note` is told if this waits for the first records. INVALID_ARGUMENT for a name with
+// ranges, and what FixKafkaNames refuses; CANCELLED if `stop` ends the wait. All arguments but
+// `spec` must outlive the result.
 absl::StatusOr<std::shared_ptr<GrowingData>> OpenKafkaGrowth(
     KafkaGrowthSpec spec, io::FileSystem& files, const Clock& clock, const std::atomic<bool>& stop,
     const std::function<void(const std::string&)>& note);

@@ -12,6 +12,7 @@ namespace {
 
 // A chunk has kChunkBytes by the first records of its topic, and others may be longer.
 constexpr size_t kUsualChunkBytes = kChunkBytes + kChunkBytes / 4;
+constexpr size_t kMostSpareChunks = 8;
 
 absl::Status UnnamedCells(const std::string& where) {
   return absl::InvalidArgumentError(
@@ -21,6 +22,55 @@ absl::Status UnnamedCells(const std::string& where) {
 }
 
 }  // namespace
+
+std::shared_ptr<Chunk> SpareChunks::Take() {
+  std::unique_ptr<Chunk> chunk;
+  {
+    const MutexLock lock(&mutex_);
+    if (!chunks_.empty()) {
+      chunk = std::move(chunks_.back());
+      chunks_.pop_back();
+    }
+  }
+  if (chunk == nullptr) chunk = std::make_unique<Chunk>();
+  return {chunk.release(),
+          [home = shared_from_this()](Chunk* used) { home->Keep(std::unique_ptr<Chunk>(used)); }};
+}
+
+void SpareChunks::Keep(std::unique_ptr<Chunk> chunk) {
+  chunk->records.clear();
+  chunk->offsets.clear();
+  chunk->bytes.clear();
+  chunk->keys.clear();
+  const MutexLock lock(&mutex_);
+  if (chunks_.size() < kMostSpareChunks) chunks_.push_back(std::move(chunk));
+}
+
+void ReadingTurns::Ask(uint64_t offset) {
+  const std::lock_guard lock(mutex_);
+  line_.push_back(offset);
+  asked_.insert(offset);
+}
+
+void ReadingTurns::Begin(uint64_t offset) {
+  std::unique_lock lock(mutex_);
+  if (const auto asked = asked_.find(offset); asked != asked_.end()) {
+    asked_.erase(asked);
+  } else {
+    line_.push_back(offset);
+  }
+  changed_.wait(lock, [&] { return !is_taken_ && line_.front() == offset; });
+  is_taken_ = true;
+}
+
+void ReadingTurns::End() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_taken_ = false;
+    line_.pop_front();
+  }
+  changed_.notify_all();
+}
 
 KafkaSource::KafkaSource(ChunkTable table, std::vector<KafkaPartition> partitions,
                          KafkaRecords records, KafkaSettings settings)
@@ -41,11 +91,15 @@ absl::StatusOr<KafkaCluster*> KafkaSource::Connect(const std::string& brokers) c
   return cluster.get();
 }
 
+void KafkaSource::WillRead(size_t number) const {
+  const ChunkInfo& info = table_.chunks[number];
+  lanes_[static_cast<size_t>(info.file)].turns.Ask(info.begin + info.first_record);
+}
+
 absl::StatusOr<std::shared_ptr<const Chunk>> KafkaSource::Read(size_t number) const {
   const ChunkInfo& info = table_.chunks[number];
   const auto file = static_cast<size_t>(info.file);
-  const KafkaPartition& partition = partitions_[file];
-  auto chunk = std::make_shared<Chunk>();
+  const std::shared_ptr<Chunk> chunk = spare_->Take();
   chunk->file = table_.names[file];
   chunk->place = RecordPlace::kOffset;
   chunk->first_number = info.first_number;
@@ -72,18 +126,7 @@ absl::StatusOr<std::shared_ptr<const Chunk>> KafkaSource::Read(size_t number) co
     return true;
   };
   const uint64_t begin = info.begin + info.first_record;
-  Lane& lane = lanes_[file];
-  {
-    const MutexLock lock(&lane.mutex);
-    if (lane.reader == nullptr) {
-      MUSTER_ASSIGN_OR_RETURN(KafkaCluster* const cluster, Connect(partition.brokers));
-      MUSTER_ASSIGN_OR_RETURN(lane.reader,
-                              cluster->OpenPartition(partition.topic, partition.partition,
-                                                     records_.added.HeaderNames()));
-    }
-    MUSTER_RETURN_IF_ERROR(lane.reader->Read(static_cast<int64_t>(begin),
-                                             static_cast<int64_t>(begin + info.records), take));
-  }
+  MUSTER_RETURN_IF_ERROR(ReadRange(file, begin, begin + info.records, take));
   const char* data = chunk->bytes.data();
   for (size_t i = 0; i < sizes.size(); ++i) {
     chunk->records.emplace_back(data, sizes[i]);
@@ -95,6 +138,28 @@ absl::StatusOr<std::shared_ptr<const Chunk>> KafkaSource::Read(size_t number) co
     data += *key_sizes[i];
   }
   return chunk;
+}
+
+absl::Status KafkaSource::ReadRange(size_t number, uint64_t begin, uint64_t end,
+                                    const PartitionReader::Take& take) const {
+  const KafkaPartition& partition = partitions_[number];
+  Lane& lane = lanes_[number];
+  lane.turns.Begin(begin);
+  absl::Status status;
+  if (lane.reader == nullptr) {
+    auto opened = [&]() -> absl::StatusOr<std::unique_ptr<PartitionReader>> {
+      MUSTER_ASSIGN_OR_RETURN(KafkaCluster* const cluster, Connect(partition.brokers));
+      return cluster->OpenPartition(partition.topic, partition.partition,
+                                    records_.added.HeaderNames());
+    }();
+    status = opened.status();
+    if (opened.ok()) lane.reader = *std::move(opened);
+  }
+  if (status.ok()) {
+    status = lane.reader->Read(static_cast<int64_t>(begin), static_cast<int64_t>(end), take);
+  }
+  lane.turns.End();
+  return status;
 }
 
 absl::StatusOr<std::unique_ptr<ChunkStream>> KafkaSource::Stream(size_t chunk) const {

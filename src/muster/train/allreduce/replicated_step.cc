@@ -10,7 +10,9 @@
 
 #include "muster/collective/collectives.h"
 #include "muster/train/allreduce/replica_state.h"
+#include "muster/train/allreduce/segment_turns.h"
 #include "muster/train/input/shards.h"
+#include "muster/train/input/told_segments.h"
 #include "muster/train/weights/dynamic_tables.h"
 
 namespace muster::train {
@@ -116,6 +118,13 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
   MUSTER_ASSIGN_OR_RETURN(const Proposal all, Agree(batch, stop));
   session_.data.all_bad_records = static_cast<uint64_t>(all.bad_records);
   working_since_ = session_.clock.MonotonicNanos();
+  ToldSegments* const segments = session_.data.segments;
+  if (segments != nullptr && all.stop == Stop::kNo && all.rows == 0) {
+    MUSTER_RETURN_IF_ERROR(
+        TellSegment(*generation_.group, replicas_.is_chief(), segments->number() + 1, session_)
+            .status());
+    return Result{.outcome = Outcome::kWaited};
+  }
   if (all.stop != Stop::kNo || all.rows == 0) {
     session_.data.dropped_at_end = all.dropped_at_end;
     const bool signal = all.stop == Stop::kInterrupted;
@@ -261,7 +270,10 @@ absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {
     work_.clear();
     rates_.Begin(generation_.group->names());
     bool overwritten = false;
-    const absl::Status status = AdoptNewestState(&overwritten);
+    absl::Status status = AdoptNewestState(&overwritten);
+    if (status.ok() && session_.data.segments != nullptr) {
+      status = TellPresentSegment(*generation_.group, replicas_.is_chief(), session_);
+    }
     moved = moved || overwritten;
     whole_ = overwritten ? received_ : whole_;
     if (status.ok()) break;
@@ -271,7 +283,8 @@ absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {
     why = status;
   }
   state_generation_ = generation_.generation;
-  if (session_.data.shards == 0) return moved;
+  // Replicas that know a later segment than the positions have go back to the others.
+  if (session_.data.shards == 0) return moved || session_.data.segments != nullptr;
   NoteChanges(before, first);
   return moved || rank() != old_rank || std::cmp_not_equal(size(), before.size());
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "muster/features/coverage.h"
+#include "muster/train/input/told_segments.h"
 
 namespace muster::train {
 namespace {
@@ -18,6 +19,7 @@ class GrowingInput : public BatchSource {
                bool ends = false)
       : files_(files), model_(model), spec_(spec), growth_(std::move(spec_.growth)), ends_(ends) {
     none_yet_.is_none_yet = true;
+    number_ = spec.first_segment;
     // A segment may be made of offsets that have no record.
     spec_.source.may_be_empty = true;
   }
@@ -70,7 +72,8 @@ class GrowingInput : public BatchSource {
   std::optional<uint64_t> lag() override {
     const auto later = growth_->CountLater();
     if (!later.ok()) return std::nullopt;
-    return *later + (records_ > taken_ ? records_ - taken_ : 0);
+    const auto shards = static_cast<uint64_t>(spec_.source.shard.count);
+    return *later + (records_ > taken_ ? (records_ - taken_) * shards : 0);
   }
 
  private:
@@ -98,11 +101,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenGrowing(io::FileSystem& files,
   if (start == nullptr) return input;
   MUSTER_ASSIGN_OR_RETURN(const bool is_open, input->Open(start->epoch, start));
   if (is_open) return input;
-  return absl::FailedPreconditionError(
-      StrCat("the checkpoint's position is in segment ", start->epoch,
-             " of data that grows, which "
-             "has not begun: the model was trained on other data; give that again, or begin this "
-             "one with --fresh-data"));
+  return NoSuchSegment(start->epoch);
 }
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenNewestSegments(io::FileSystem& files,

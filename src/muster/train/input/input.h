@@ -43,6 +43,7 @@ struct InputSpec {
   // The data grows (train/input/growing_input.h): its segments are read in place of what
   // source.patterns name.
   std::shared_ptr<data::GrowingData> growth = {};
+  int64_t first_segment = 0;  // with which a training without a position begins
   std::shared_ptr<const FeatureCache> cache = {};  // of compiled features, read and written
   ClassWeights class_weights = {};  // of rows with labels; a user's input_fn gives weights itself
 };

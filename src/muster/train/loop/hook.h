@@ -38,6 +38,7 @@
 
 namespace muster::train {
 
+class ToldSegments;     // train/input/told_segments.h
 class TrainingMetrics;  // train/loop/training_metrics.h
 
 enum class ModeKeys { kTrain, kEval, kPredict };
@@ -62,6 +63,8 @@ struct DataState {
   // of replicas may change, that of each shard. "" for a replica or shard without one.
   std::vector<std::string> positions = {};
   int shards = 0;  // of the data (train/input/shards.h); 0: each replica has one
+  // TrainSpec::segments. The strategy tells the replicas which segment they take.
+  ToldSegments* segments = nullptr;
   // The largest number of rows in a batch; 0: not known. The Estimator writes it.
   int batch_size = 0;
   // The counts of the whole training; none if they are not known.

@@ -41,6 +41,8 @@ struct TrainSpec {
   // (train/input/shards.h), as input.source.shard.by says. 0: this replica reads
   // input.source.shard.
   int shards = 0;
+  // With replicas, of data that grows: input.growth, whose segments the chief tells the others.
+  std::shared_ptr<ToldSegments> segments = {};
 };
 
 struct TrainResult {

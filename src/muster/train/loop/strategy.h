@@ -40,6 +40,7 @@ class Strategy : public StateSource {
     kDone,       // session.step counts it
     kNotFinite,  // the loss is not finite, on every replica; nothing was applied
     kMoved,      // the state was replaced: read from session.data.positions; the batch is not used
+    kWaited,     // all replicas wait for records; read again, there may be a further segment
     kOver,       // no data is left, or a hook of some replica asked to stop
     kInterrupted,  // a signal that is meant for all replicas asked to stop
   };

@@ -6,6 +6,7 @@
 #include "muster/data/batch_stream_reader.h"
 #include "muster/train/input/changed_data.h"
 #include "muster/train/input/shards.h"
+#include "muster/train/input/told_segments.h"
 #include "muster/train/loop/local_strategy.h"
 
 namespace muster::train {
@@ -123,9 +124,16 @@ absl::Status TrainLoop::FindPosition() {
   MUSTER_RETURN_IF_ERROR(CheckReplicas(session_, strategy_->size()));
   session_.data.position.reset();
   if (session_.data.shards > 0) return absl::OkStatus();
+  if (session_.data.segments != nullptr) {
+    MUSTER_ASSIGN_OR_RETURN(const int64_t segment, FindPresentSegment(session_.data.positions));
+    first_segment_ = std::max<int64_t>(segment, 0);
+  }
   const std::string& own = session_.data.positions[static_cast<size_t>(strategy_->rank())];
   if (own.empty()) return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(session_.data.position, data::ParsePosition(own));
+  MUSTER_ASSIGN_OR_RETURN(const data::Position position, data::ParsePosition(own));
+  // A replica that has no batch of the present segment yet takes it from its beginning.
+  const bool is_over = session_.data.segments != nullptr && position.epoch < first_segment_;
+  if (!is_over) session_.data.position = position;
   return absl::OkStatus();
 }
 
@@ -177,6 +185,7 @@ absl::Status TrainLoop::Begin() {
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->Begin(session_));
   SharePositions();
   session_.data.shards = spec_.replicas != nullptr ? spec_.shards : 0;
+  session_.data.segments = spec_.replicas != nullptr ? spec_.segments.get() : nullptr;
   if (session_.step == 0 && !session_.data.records) session_.data.records.emplace();
   if (spec_.replicas == nullptr) {
     strategy_ = std::make_unique<LocalStrategy>(session_);
@@ -212,17 +221,20 @@ absl::Status TrainLoop::WarnOfChangedData() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<const InputBatch*> TrainLoop::WaitForBatch(const std::atomic<bool>& stop) {
+absl::Status TrainLoop::WhileWaiting() {
   session_.model.engine->Rest();
-  bool reported = false;  // once a wait: nothing changes in it
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->WhileWaiting(session_));
+  if (told_of_wait_ || !session_.progress.due()) return absl::OkStatus();
+  told_of_wait_ = true;
+  state_.lag = input_->lag();
+  session_.progress.Update(state_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const InputBatch*> TrainLoop::WaitForBatch(const std::atomic<bool>& stop) {
   while (true) {
-    for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->WhileWaiting(session_));
+    MUSTER_RETURN_IF_ERROR(WhileWaiting());
     if (stop || session_.ending.requested) return nullptr;
-    if (!reported && session_.progress.due()) {
-      reported = true;
-      state_.lag = input_->lag();
-      session_.progress.Update(state_);
-    }
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, input_->Next());
     if (batch == nullptr || !batch->is_none_yet) return batch;
   }
@@ -231,7 +243,7 @@ absl::StatusOr<const InputBatch*> TrainLoop::WaitForBatch(const std::atomic<bool
 absl::StatusOr<const InputBatch*> TrainLoop::NextBatch(const std::atomic<bool>& stop) {
   const TraceScope scope(session_.trace, "input wait");
   MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input_->Next());
-  if (batch != nullptr && batch->is_none_yet) {
+  if (batch != nullptr && batch->is_none_yet && spec_.replicas == nullptr) {
     MUSTER_ASSIGN_OR_RETURN(batch, WaitForBatch(stop));
   }
   session_.data.dropped_at_end = batch == nullptr ? input_->dropped_at_end() : 0;
@@ -262,7 +274,8 @@ absl::StatusOr<std::optional<StepValues>> TrainLoop::Step(const std::atomic<bool
       session_.ending.interrupted = true;
       return std::nullopt;
     }
-    MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, NextBatch(stop));
+    MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, NextBatch(stop));
+    if (batch != nullptr && batch->is_none_yet) batch = nullptr;
     if (batch != nullptr) MUSTER_RETURN_IF_ERROR(EndEpochBefore(*batch));
     if (strategy_->stops_at_once() && session_.ending.requested) return std::nullopt;
     Stop request = session_.ending.requested ? Stop::kRequested : Stop::kNo;
@@ -276,6 +289,9 @@ absl::StatusOr<std::optional<StepValues>> TrainLoop::Step(const std::atomic<bool
         return batch != nullptr ? result.values : WithEpoch(result.values, metrics_.epoch());
       case Outcome::kMoved:
         MUSTER_RETURN_IF_ERROR(ContinueInNewView());
+        break;
+      case Outcome::kWaited:
+        MUSTER_RETURN_IF_ERROR(WhileWaiting());
         break;
       case Outcome::kInterrupted:
         session_.ending.interrupted = true;
@@ -300,6 +316,7 @@ absl::Status TrainLoop::Report(const StepValues& values) {
   MUSTER_RETURN_IF_ERROR(metrics_.Add(values));
   report_loss_.Add(values.loss, rows);
   state_.examples += static_cast<uint64_t>(values.rows);
+  told_of_wait_ = false;
   state_.step = session_.step;
   state_.epoch = values.epoch + 1;
   state_.loss = report_loss_.value();

@@ -46,12 +46,16 @@ class TrainLoop {
   InputSpec WatchedInput() const {
     InputSpec input = spec_.input;
     input.watch_data = !warned_of_data_;
+    input.first_segment = first_segment_;
     return input;
   }
   // Warns of data files that were changed after the checkpoint from which training continues.
   absl::Status WarnOfChangedData();
   // The next batch; null at the end of the data, or if `stop` or a hook ended the wait for one.
+  // With replicas it may be none yet: they wait together.
   absl::StatusOr<const InputBatch*> NextBatch(const std::atomic<bool>& stop);
+  // What is done again and again while all wait for records.
+  absl::Status WhileWaiting();
   // Returns the batch for which the input has waited; null as NextBatch.
   absl::StatusOr<const InputBatch*> WaitForBatch(const std::atomic<bool>& stop);
   // Returns false if there is no further batch, or if a hook asked to stop before one.
@@ -79,6 +83,8 @@ class TrainLoop {
   ProgressState state_;
   Mean report_loss_;
   TrainingMetrics metrics_;
+  int64_t first_segment_ = 0;  // InputSpec::first_segment
+  bool told_of_wait_ = false;  // the present one: nothing changes in it
   int64_t input_epoch_ = -1;  // of the last batch trained on, also by an earlier run; -1: not known
 };
 
