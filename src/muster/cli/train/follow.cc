@@ -42,15 +42,15 @@ absl::Status CheckFollow(const TrainFlags& flags, bool is_elsewhere) {
         StrCat("--follow: '", pattern, "' does not grow: --train must name a topic, such as ",
                "kafka://broker1:9092/clicks; write files to one by muster records to-kafka"));
   }
-  if (is_elsewhere || flags.ps > 0 || flags.min_workers > 0 || flags.eval.evaluator) {
+  if (flags.ps > 0 || flags.min_workers > 0 || flags.eval.evaluator) {
     return absl::InvalidArgumentError(
-        "--follow trains in one process, or in a fixed number of --workers of this machine or of "
-        "--hosts: leave out --ps, --evaluator, --workers MIN:MAX and --on");
+        "--follow trains in one process, or in a fixed number of --workers: leave out --ps, "
+        "--evaluator and --workers MIN:MAX");
   }
-  if (!flags.hosts.empty() && flags.fresh_data) {
+  if ((is_elsewhere || !flags.hosts.empty()) && flags.fresh_data) {
     return absl::InvalidArgumentError(
-        "--follow with --hosts: --fresh-data removes the segments of this machine's folder only; "
-        "begin in another --model-dir");
+        "--follow on other machines: --fresh-data removes the segments of this machine's folder "
+        "only; begin in another --model-dir");
   }
   if (flags.epochs > 0) {
     return absl::InvalidArgumentError(

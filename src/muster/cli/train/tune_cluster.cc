@@ -14,6 +14,7 @@
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/job_printer.h"
+#include "muster/cli/train/tune_population.h"
 #include "muster/cli/train/tune_training.h"
 #include "muster/process/child.h"
 #include "muster/tune/command_objective.h"
@@ -89,9 +90,15 @@ class TrialJob {
     MUSTER_ASSIGN_OR_RETURN(const bool is_there, Find());
     if (is_there) return absl::OkStatus();
     std::vector<std::string> words = {trials_.program, "train"};
-    const std::vector<std::string> own = ClusterTrainWords(
-        trials_.search, trials_.flags, trial_.point, GetClusterFolder(trials_, trial_.number));
+    MUSTER_ASSIGN_OR_RETURN(
+        const TrainingPart part,
+        GetTrainingPart(
+            trials_.files, trials_.search, trial_,
+            [this](int64_t trial) { return GetClusterFolder(trials_, trial); }, CountReplicas()));
+    const std::vector<std::string> own =
+        TrainWords(trials_.search, trial_.point, GetClusterFolder(trials_, trial_.number), part);
     words.insert(words.end(), own.begin(), own.end());
+    AddClusterWords(trials_.flags, &words);
     words.insert(words.end(), {"--job", name_, "--detach"});
     MUSTER_ASSIGN_OR_RETURN(const auto child,
                             process::Child::Start({.argv = std::move(words),
@@ -106,6 +113,13 @@ class TrialJob {
     if (trials_.stop) return absl::CancelledError("told to end");
     return absl::FailedPreconditionError(
         StrCat("the job ", name_, " was not submitted", tune::ReadLastLine(log_path_)));
+  }
+
+  int CountReplicas() const {
+    TrainFlags train;
+    const bool has_workers = !trials_.flags.workers.empty();
+    if (has_workers) ParseWorkers(trials_.flags.workers, &train).IgnoreError();  // it was checked
+    return std::max(train.workers, 1);
   }
 
   // Errors of a place that may answer again are none, for some time.
@@ -225,13 +239,9 @@ void ReadClusterTrialFlags(const CLI::App& verb, ClusterTrialFlags* flags) {
   }
 }
 
-std::vector<std::string> ClusterTrainWords(const tune::SearchFile& search,
-                                           const ClusterTrialFlags& flags, const tune::Point& point,
-                                           const std::string& model_dir) {
-  std::vector<std::string> words = TrainWords(search, point, model_dir);
-  words.insert(words.end(), {"--json", "--quiet"});
-  words.insert(words.end(), flags.words.begin(), flags.words.end());
-  return words;
+void AddClusterWords(const ClusterTrialFlags& flags, std::vector<std::string>* words) {
+  words->insert(words->end(), {"--json", "--quiet"});
+  words->insert(words->end(), flags.words.begin(), flags.words.end());
 }
 
 std::string GetClusterFolder(const ClusterTrials& trials, int64_t trial) {
@@ -239,11 +249,6 @@ std::string GetClusterFolder(const ClusterTrials& trials, int64_t trial) {
 }
 
 absl::Status CheckClusterTrials(const tune::SearchFile& search, const ClusterTrialFlags& flags) {
-  if (search.study.scheduler.kind == tune::SchedulerSpec::Kind::kPbt) {
-    return absl::InvalidArgumentError(
-        "scheduler: pbt continues trials from each other's checkpoints on this machine, and does "
-        "not run with --on; asha, hyperband and median do");
-  }
   const tune::Point point = tune::DrawPoint(search.study.space, search.study.seed, 0);
   const std::string folder = io::JoinPath(flags.model_dir, "trial");
   std::vector<std::string> words = TrainWords(search, point, folder);
@@ -258,6 +263,12 @@ absl::Status CheckClusterTrials(const tune::SearchFile& search, const ClusterTri
                "result with --on: leave it out"));
   }
   train.ps = flags.ps;
+  const bool is_pbt = search.study.scheduler.kind == tune::SchedulerSpec::Kind::kPbt;
+  if (is_pbt && (train.ps > 0 || train.min_workers > 0)) {
+    return absl::InvalidArgumentError(
+        "scheduler: pbt counts the records of an interval in steps, and how many records a step "
+        "has is not known with --ps or --workers MIN:MAX: give --workers one number");
+  }
   train.job = "trial";
   return PlanTraining(train, flags.train, words).status();
 }

@@ -30,6 +30,7 @@ void AddClusterTrialFlags(CLI::App& verb, ClusterTrialFlags* flags);
 void ReadClusterTrialFlags(const CLI::App& verb, ClusterTrialFlags* flags);
 
 struct ClusterTrials {
+  io::FileSystem& files;
   const tune::SearchFile& search;
   const ClusterTrialFlags& flags;
   std::string program;     // muster itself
@@ -38,10 +39,8 @@ struct ClusterTrials {
   const std::atomic<bool>& stop;
 };
 
-// The words after `muster train` that train the point on the cluster in `model_dir`.
-std::vector<std::string> ClusterTrainWords(const tune::SearchFile& search,
-                                           const ClusterTrialFlags& flags, const tune::Point& point,
-                                           const std::string& model_dir);
+// Makes the words after `muster train` those of a training on the cluster.
+void AddClusterWords(const ClusterTrialFlags& flags, std::vector<std::string>* words);
 
 // A trial's model folder, by a path of the tasks.
 std::string GetClusterFolder(const ClusterTrials& trials, int64_t trial);

@@ -65,13 +65,13 @@ bool KeepsSlots(io::FileSystem& files, const tune::SearchFile& search, size_t pa
 
 // The steps in which a trial at the point reads an interval.
 absl::StatusOr<int64_t> IntervalSteps(io::FileSystem& files, const tune::SearchFile& search,
-                                      const tune::Point& point) {
+                                      const tune::Point& point, int replicas) {
   TrainFlags flags;
   MUSTER_RETURN_IF_ERROR(ParseTrainFlags(TrainWords(search, point, "model"), &flags));
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model,
                           LoadModel(files, search.model, flags.settings));
   int64_t rows = flags.data.batch_size > 0 ? flags.data.batch_size : model.train.batch_size;
-  rows *= std::max(flags.replicas, 1);
+  rows *= int64_t{std::max(flags.replicas, 1)} * replicas;
   return (search.study.scheduler.interval + rows - 1) / rows;
 }
 
@@ -79,10 +79,10 @@ absl::StatusOr<int64_t> IntervalSteps(io::FileSystem& files, const tune::SearchF
 
 absl::StatusOr<TrainingPart> GetTrainingPart(
     io::FileSystem& files, const tune::SearchFile& search, const tune::Trial& trial,
-    const std::function<std::string(int64_t trial)>& folder) {
+    const std::function<std::string(int64_t trial)>& folder, int replicas) {
   const tune::Origin& origin = trial.origin;
   if (origin.member < 0) return TrainingPart();
-  MUSTER_ASSIGN_OR_RETURN(const int64_t steps, IntervalSteps(files, search, trial.point));
+  MUSTER_ASSIGN_OR_RETURN(const int64_t steps, IntervalSteps(files, search, trial.point, replicas));
   TrainingPart part = {.max_steps = origin.step + steps};
   if (origin.parent >= 0) {
     part.continue_from = io::JoinPath(folder(origin.parent), StrCat("model.ckpt-", origin.step));
@@ -92,7 +92,8 @@ absl::StatusOr<TrainingPart> GetTrainingPart(
 
 std::vector<std::vector<std::string>> ReproducingTrainings(const tune::SearchFile& search,
                                                            const tune::History& history,
-                                                           const tune::Trial& trial) {
+                                                           const tune::Trial& trial,
+                                                           const std::string& model_dir) {
   const std::vector<const tune::Trial*> lineage = FindLineage(history, trial);
   std::vector<const tune::Trial*> ends;  // of the trainings
   for (const tune::Trial* const each : lineage) {
@@ -106,7 +107,7 @@ std::vector<std::vector<std::string>> ReproducingTrainings(const tune::SearchFil
   std::string before;
   for (size_t i = 0; i < ends.size(); ++i) {
     const bool is_last = i + 1 == ends.size();
-    const std::string folder = is_last ? "best-model" : StrCat("best-model-", i + 1);
+    const std::string folder = is_last ? model_dir : StrCat(model_dir, "-", i + 1);
     // A trial that was not stopped ends by itself, unless it is one of a population.
     const bool is_part = trial.origin.member >= 0 || trial.state == tune::TrialState::kStopped;
     trainings.push_back(

@@ -175,7 +175,8 @@ class Tuning {
     if (flags_.is_on_cluster()) {
       MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
       MUSTER_ASSIGN_OR_RETURN(const std::string id, folder_->GetId(files_));
-      cluster_.emplace(ClusterTrials{.search = search_,
+      cluster_.emplace(ClusterTrials{.files = files_,
+                                     .search = search_,
                                      .flags = flags_.cluster,
                                      .program = program,
                                      .study_id = id,
@@ -224,17 +225,12 @@ class Tuning {
   std::vector<std::string> BestCommands(const tune::History& history,
                                         const tune::Trial& best) const {
     std::vector<std::string> commands;
-    if (cluster_) {
-      std::vector<std::string> words = {"muster", "train"};
-      const std::vector<std::string> own =
-          ClusterTrainWords(search_, flags_.cluster, best.point,
-                            io::JoinPath(flags_.cluster.model_dir, "best-model"));
-      words.insert(words.end(), own.begin(), own.end());
-      return {QuoteCommand(words)};
-    }
     if (flags_.command.empty()) {
-      for (std::vector<std::string>& words : ReproducingTrainings(search_, history, best)) {
+      const std::string name = "best-model";
+      const std::string folder = cluster_ ? io::JoinPath(flags_.cluster.model_dir, name) : name;
+      for (std::vector<std::string>& words : ReproducingTrainings(search_, history, best, folder)) {
         words.insert(words.begin(), {"muster", "train"});
+        if (cluster_) AddClusterWords(flags_.cluster, &words);
         commands.push_back(QuoteCommand(words));
       }
       return commands;

@@ -13,10 +13,11 @@ from testbed import network
 from testbed.hadoop.fixtures import hdfs, yarn
 from testbed.hadoop.yarn import Yarn
 from testbed.hadoop.yarn_jobs import TwoHosts, TwoHostsYarn, YarnJobs
+from testbed.kafka.fixtures import kafka, topic
 from testbed.muster import Muster
 from testbed.network import HOSTS, Network
 
-__all__ = ["hdfs", "yarn"]
+__all__ = ["hdfs", "kafka", "topic", "yarn"]
 
 
 @pytest.fixture(scope="session")

@@ -127,6 +127,25 @@ def test_two_workers_train_each_trial(
     assert checkpoint_bytes(there, step) == checkpoint_bytes(process_user.folder / "alone", step)
 
 
+def test_a_population_is_that_of_this_machine(
+    process_space: ProcessSpace, process_user: Jobs, data: pathlib.Path
+) -> None:
+    write_search(process_user, (), "scheduler: {pbt: {population: 2, interval: 150, truncation: 0.5}}\n")
+    process_space.start_operator()
+    *_, study = tune(process_user, "--trials", 6)  # in parallel their order would count
+    trials = read_trials(process_user.folder / "search-study")
+    assert [trial["ends"][0]["state"] for trial in trials] == ["complete"] * 6
+    assert any(trial["parent"] is not None for trial in trials)
+    local = process_user.folder / "local.yaml"
+    local.write_text((process_user.folder / "search.yaml").read_text().replace(f"{DATA}/", ""))
+    process_user.ok("tune", "local.yaml", "--trials", 6)
+    for here, there in zip(read_trials(process_user.folder / "local-study"), trials, strict=True):
+        assert [here[name] for name in ("point", "member", "parent")] == \
+            [there[name] for name in ("point", "member", "parent")]
+        assert here["ends"][0]["value"] == pytest.approx(there["ends"][0]["value"], abs=1e-6)
+    assert study["command"].count("--on kubernetes") == study["command"].count(" && ") + 1
+
+
 def test_a_job_that_fails_is_a_failed_trial_and_stays(
     process_space: ProcessSpace, process_user: Jobs, data: pathlib.Path
 ) -> None:
@@ -156,7 +175,7 @@ def test_what_a_cluster_cannot_have_is_said_before_the_first_trial(space: Space,
     assert "--model-dir" in refuse(*CLUSTER)
     assert "lies on no volume" in refuse(*CLUSTER, "--model-dir", "/other")
     pbt = "scheduler: {pbt: {population: 2, interval: 100}}\n"
-    assert "pbt continues trials" in refuse(*ON, more=pbt)
+    assert "give --workers one number" in refuse(*ON, "--workers", "1:2", more=pbt)
     assert "there is no claim lost" in refuse(
         *CLUSTER, "--volume", "lost:/lost", "--model-dir", "/lost/m"
     )
