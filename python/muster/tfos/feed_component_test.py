@@ -236,6 +236,7 @@ def test_a_node_that_is_killed_gets_the_feed_from_its_beginning(spark: Any, tmp_
     marks = [tmp_path / f"{index}.pid" for index in range(2)]
     wait(lambda: all(mark.exists() and mark.read_text() for mark in marks), "programs")
     pid = int(marks[1].read_text())
+    before = {node["addr"] for node in cluster.cluster_info}
 
     def kill(rows: Iterator[int]) -> Iterator[int]:
         """Once half of its rows are out, nodes wait: one of them is lost."""
@@ -246,6 +247,8 @@ def test_a_node_that_is_killed_gets_the_feed_from_its_beginning(spark: Any, tmp_
             yield row
 
     cluster.train(spark.sparkContext.parallelize(range(10_000), 2).mapPartitions(kill), 1)
+    # A task that was sent to the nodes before does not reach those that came in their places.
+    assert before.isdisjoint(node["addr"] for node in cluster.cluster_info)
     cluster.shutdown()
     (tmp_path / "killed").unlink()
     for mark in marks:

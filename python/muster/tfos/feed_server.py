@@ -10,6 +10,7 @@ program), ("results", list), ("terminated",), ("failed", text).
 from __future__ import annotations
 
 import collections
+import os
 import socket
 import threading
 import time
@@ -50,7 +51,7 @@ class _Partition:
 class FeedServer:
     """Threads of the node's process. The program's own thread calls only what the queues do."""
 
-    def __init__(self, folder: str, manager: TFManager) -> None:
+    def __init__(self, folder: str, manager: TFManager, name: str = SOCKET) -> None:
         self._manager = manager
         self._turn = threading.Lock()  # of the partition that is fed now
         self._lock = threading.Lock()
@@ -61,7 +62,8 @@ class FeedServer:
         self._error: Optional[str] = None
         self._waiting: Deque[List[Any]] = collections.deque()  # [channel, rows without a result]
         self._channels: List[Channel] = []
-        self._listener = listen(folder, SOCKET)
+        self._listener = listen(folder, name)
+        self.address = os.path.join(folder, name)
         manager.when_terminating(self.terminate)
         threading.Thread(target=self._accept, daemon=True).start()
 

@@ -73,7 +73,8 @@ class _Node:
             ctx = self._context()
             if self._program.fed:
                 self._manager.when_terminating(self._tell_terminated)
-                self._server = FeedServer(_folder(), self._manager)
+                # A place is used again: who still knows a node that was lost there must not feed this one.
+                self._server = FeedServer(_folder(), self._manager, f"feed-{_incarnation()}.sock")
                 self._manager.set_queue("output", ResultQueue(self._server))
             if self._task == self._program.board_task:
                 self._board = board.start(self._program.log_dir, ctx.executor_id)
@@ -118,10 +119,9 @@ class _Node:
             "port": int(port),
             "tb_pid": self._board.pid if self._board is not None else 0,
             "tb_port": self._board.port if self._board is not None else 0,
-            "addr": os.path.join(_folder(), "feed.sock") if self._program.fed else "",
+            "addr": self._server.address if self._server is not None else "",
         }
-        incarnation = int(os.environ["MUSTER_INCARNATION"])
-        self._tell("register", info=info, incarnation=incarnation, machine=machine_id())
+        self._tell("register", info=info, incarnation=_incarnation(), machine=machine_id())
 
     def _tell(self, what: str, **fields: Any) -> Dict[str, Any]:
         return self._program.link.ask(what, task=self._task, **fields)
@@ -160,6 +160,11 @@ class _Node:
             logger.warning("%s", unheard)
         time.sleep(_OTHERS_FIRST_SECONDS)
         return 1
+
+
+def _incarnation() -> int:
+    """Another one for each process of a task."""
+    return int(os.environ["MUSTER_INCARNATION"])
 
 
 def _folder() -> str:
