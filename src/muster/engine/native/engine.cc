@@ -167,7 +167,9 @@ void NativeEngine::Prepare(std::span<const VariableView> weights,
   in_place_ = training;
   if (training) rows_ = batch.rows;
   for (const auto& storage : graph_.storages) {
-    const auto floats = static_cast<size_t>(batch.rows) * static_cast<size_t>(storage->ld);
+    // A batch without rows has one row of memory, where the columns of the nodes begin.
+    const auto floats =
+        static_cast<size_t>(std::max(batch.rows, 1)) * static_cast<size_t>(storage->ld);
     storage->values = storage->value_memory.Reserve(floats);
     if (training) storage->gradients = storage->gradient_memory.Reserve(floats);
   }
