@@ -25,9 +25,8 @@ PATIENCE = 300.0
 LOOK = 0.005
 MIB = 1 << 20
 TIMELINE = (
-    "Where a warm submission of 4.1 s goes, by the starts of its processes: 1.0 s the command, which stages files on HDFS; "
-    "0.5 s until YARN has started the ApplicationMaster; 0.6 s until that has started the coordinator; 1.4 s until YARN "
-    "launches the first container for a task; 0.6 s until the agents on both nodes have started the tasks."
+    "Muster stages its files on HDFS before YARN has the application, starts its coordinator beside the ApplicationMaster, "
+    "and an agent in each container before the task."
 )
 SERVICES_SECONDS = 15.7  # YARN services' ApplicationMaster, measured once on such a machine
 METHOD = f"""
