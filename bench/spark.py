@@ -247,7 +247,7 @@ def measure(context: Context, name: str) -> Report:
             "Each program that was fed has counted all rows and found the sum of its column. Of "
             f"{FEW_CLICKS:,} clicks both sides write the same number of bytes, and the sum of the scores is "
             f"{sides.sums['all']:.1f}, {sides.sums['tfmodel']:.1f} and {sides.sums['udf']:.1f}; of the {IDS:,} rows "
-            f"of ids it is {sides.keras_sums['ours']:.1f} and {sides.keras_sums['udf']:.1f}.",
+            f"of ids it is {sides.keras_sums['all']:.1f} and {sides.keras_sums['udf']:.1f}.",
         ],
     )
 

@@ -26,7 +26,7 @@ class _Kept(NamedTuple):
 # Of a program that is not to get more rows. One that has failed may wait for them before it says so.
 _SILENT_SECONDS = 4.0
 _MOST_KEPT = 2  # for a pipeline of two models, whose tasks Spark gives to any of its workers
-_kept: List[_Kept] = []  # those of this process, the newest last; whoever uses one takes it away
+_kept: List[_Kept] = []  # wait for this process's next task, the newest last; a task that uses one removes it
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Several workers follow a topic of a real Kafka: each record once into one model, whoever is killed."""
+"""Several workers follow a topic of a real Kafka: the model takes each record once, whichever process is killed."""
 
 from __future__ import annotations
 
