@@ -31,7 +31,18 @@ class SparkCluster(Daemons):
 
     @property
     def master(self) -> str:
-        return f"spark://127.0.0.1:{self.port}"
+        return f"spark://{self.master_host}:{self.port}"
+
+    @property
+    def master_host(self) -> str:
+        return "127.0.0.1"
+
+    def address_of_worker(self, number: int) -> str:
+        return f"127.0.0.{number + 2}"
+
+    def wrap(self, address: str, command: list[str]) -> list[str]:
+        """The command that runs a daemon at this address."""
+        return command
 
     def environment(self, address: str) -> dict[str, str]:
         return {
@@ -50,13 +61,13 @@ class SparkCluster(Daemons):
         program = pathlib.Path(pyspark.__file__).parent / "bin" / "spark-class"
         with open(self.folder / f"{name}.log", "ab") as log:
             self.processes[name] = subprocess.Popen(
-                [str(program), *map(str, command)], env=self.environment(address), cwd=self.folder,
+                self.wrap(address, [str(program), *map(str, command)]), env=self.environment(address), cwd=self.folder,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
 
     def start(self) -> None:
         self.run(
-            "master", "127.0.0.1", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
+            "master", self.master_host, "org.apache.spark.deploy.master.Master", "--host", self.master_host,
             "--port", self.port, "--webui-port", self.web_port,
         )  # fmt: skip
         for number in range(self.workers):
@@ -64,7 +75,7 @@ class SparkCluster(Daemons):
         self.wait_until_usable()
 
     def start_worker(self, number: int) -> None:
-        address = f"127.0.0.{number + 2}"
+        address = self.address_of_worker(number)
         self.run(
             f"worker-{number}", address, "org.apache.spark.deploy.worker.Worker", "--host", address,
             "-c", self.cores, "-m", "1g", "--webui-port", free_port(), self.master,
@@ -78,7 +89,7 @@ class SparkCluster(Daemons):
                 log = (self.folder / f"{name}.log").read_text(errors="replace")
                 assert process.poll() is None, f"{name} has ended: {log[-4000:]}"
             try:
-                url = f"http://127.0.0.1:{self.web_port}/json/"
+                url = f"http://{self.master_host}:{self.web_port}/json/"
                 with urllib.request.urlopen(url, timeout=5) as answer:
                     last = answer.read().decode()
                 if last.count('"ALIVE"') >= self.workers + 1:

@@ -14,13 +14,13 @@ import subprocess
 import tempfile
 import threading
 import time
-import urllib.request
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from muster import binary
 from muster.spark import background_place, manifest
-from muster.spark.place import Driver, Place, Surroundings, machine_id
+from muster.spark.place import Driver, Place, Surroundings
 from muster.spark.places_server import LOCAL, Places, PlacesServer
+from muster.spark.reach import LOOPBACK, Home, OtherMachineError, Reach, machine_id
 
 _ANSWER_SECONDS = 5.0
 _STAGES = 5  # how often Spark is asked for places before the job is given up
@@ -95,7 +95,7 @@ def start(
         restarts=restarts, all_workers=all_workers, finish_timeout=f"{finish_seconds:.0f}s"
     )
     made = manifest.make(list(command), counts, env or {}, policy)
-    return Job(spark.sparkContext, made, tasks)
+    return Job(spark.sparkContext, made, tasks, Home.of(spark.sparkContext))
 
 
 class Options(NamedTuple):
@@ -114,25 +114,27 @@ class Job:
     """A job that runs on executors. wait() and stop() may be called by any thread."""
 
     def __init__(
-        self, context: Any, spec: Dict[str, Any], tasks: int, options: Options = Options()
+        self, context: Any, spec: Dict[str, Any], tasks: int, home: Home, options: Options = Options()
     ) -> None:
-        """spec: a TFJob (muster.spark.manifest); tasks: how many tasks it has."""
+        """spec: a TFJob (muster.spark.manifest); tasks: how many tasks it has; home: of the driver, which
+        the job removes at its end."""
         self.name: str = spec["metadata"]["name"]
         self._context = context
         self._tasks = tasks - options.local_count
         self._options = options
+        self._home = home
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-spark-"))
         self._ended = threading.Event()
         self._result: Optional[Result] = None
         self._error: Optional[BaseException] = None
-        self._stage_error = ""
+        self._stage_error, self._is_hopeless = "", False
         self._stages = 0
         self._is_final = False  # the job has ended; its coordinator waits until it has heard all
         self._stage_ended = 0.0
         self._tails: Dict[str, str] = {}  # the last lines of each task
         self._sequence = 0
         self._places = Places(options.local_tasks)
-        self._server = PlacesServer(self._places)
+        self._server = PlacesServer(self._places, home)
         self._stage: Optional[threading.Thread] = None
         (self._folder / "job.yaml").write_text(json.dumps(spec), encoding="utf-8")
         try:
@@ -195,27 +197,34 @@ class Job:
 
     def status(self) -> Dict[str, Any]:
         """What `muster status --json` says of a job."""
-        return self._call("/v1/status", None)
+        return self._coordinator_reach.get("/v1/status", _ANSWER_SECONDS)
 
     def _start_coordinator(self) -> subprocess.Popen[str]:
         self._job = self._folder / "job"
         log = open(self._folder / "coordinator.log", "wb")
         process = subprocess.Popen(
             [binary.find(), "slot-coordinator", str(self._job), "--job", str(self._folder / "job.yaml"),
-             "--lease", str(_LEASE_SECONDS), "--end-with-stdin"],
+             "--lease", str(_LEASE_SECONDS), "--end-with-stdin", *self._listen()],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
         )  # fmt: skip
         log.close()
         assert process.stdout is not None
-        self._url = process.stdout.readline().strip()
-        if not self._url.startswith("http"):
+        url = process.stdout.readline().strip()
+        if not url.startswith("http"):
             process.wait()
             said = (self._folder / "coordinator.log").read_text(errors="replace").strip()
             raise binary.MusterError(said or "the job's coordinator ended at once")
         self._secrets = {
             name: (self._job / name).read_text() for name in _SECRETS if (self._job / name).exists()
         }
+        self._coordinator_reach = Reach(url, self._secrets["token"].strip(), self._home.authority)
         return process
+
+    def _listen(self) -> List[str]:
+        """Where the coordinator listens, beyond its default."""
+        if self._home.folder is None:
+            return []
+        return ["--listen", "0.0.0.0", "--certs", str(self._home.folder), "--certify"]
 
     def _run(self) -> None:
         try:
@@ -247,7 +256,7 @@ class Job:
                 self._tails[slot["task"]] = slot["detail"].strip()
         report = {"provider": "spark", "attempt": 1, "sequence": self._sequence, "slots": slots}
         try:
-            return self._call("/v1/slots", report)
+            return self._coordinator_reach.post(report, _ANSWER_SECONDS, "/v1/slots")
         except (OSError, ValueError):
             return None
 
@@ -268,7 +277,9 @@ class Job:
     def _order(self, wanted: Mapping[str, Any]) -> Dict[str, Any]:
         """What a place needs to start the agent."""
         arguments = ["--task", wanted["task"], "--incarnation", str(wanted["incarnation"])]
-        arguments += ["--coordinator", self._url, "--lease", str(wanted["lease_seconds"])]
+        # The coordinator has said where processes of this machine reach it.
+        url = self._coordinator_reach.url.replace(f"//{LOOPBACK}:", f"//{self._home.host}:")
+        arguments += ["--coordinator", url, "--lease", str(wanted["lease_seconds"])]
         if wanted.get("port"):
             arguments += ["--port", str(wanted["port"])]
         if wanted.get("port_required"):
@@ -278,18 +289,6 @@ class Job:
             "secrets": self._secrets,
             "cwd": os.getcwd() if self._options.here else None,
         }
-
-    def _call(self, path: str, body: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
-        request = urllib.request.Request(
-            self._url + path, None if body is None else json.dumps(body).encode(),
-            headers={
-                "Content-Type": "application/json",
-                "Authorization": f"Bearer {self._secrets['token'].strip()}",
-            },
-        )  # fmt: skip
-        with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
-            found: Dict[str, Any] = json.load(answer)
-            return found
 
     def _keep_stage(self) -> None:
         """Asks Spark for places, again when it has taken them away."""
@@ -302,6 +301,8 @@ class Job:
             wanted -= self._places.count_on_executors()
             if wanted <= 0:
                 return
+        if self._is_hopeless:
+            raise binary.MusterError(f"the job {self.name}: {self._stage_error}")
         if self._stages >= _STAGES:
             raise binary.MusterError(
                 f"the job {self.name}: Spark has ended its places {self._stages} times, the last time "
@@ -314,7 +315,7 @@ class Job:
         self._stage.start()
 
     def _driver(self) -> Driver:
-        return Driver(self._server.url, self._server.token, machine_id(), _LEASE_SECONDS)
+        return Driver(self._server.reach, machine_id(), _LEASE_SECONDS)
 
     def _get_places(self, stage: int, count: int) -> None:
         driver, background = self._driver(), self._options.background
@@ -328,7 +329,8 @@ class Job:
             list(rows)
             context = BarrierTaskContext.get()
             name = f"{stage}-{context.partitionId()}-{context.attemptNumber()}"
-            around = Surroundings.of_this_worker(payload)
+            own = context.getTaskInfos()[context.partitionId()]
+            around = Surroundings.of_this_worker(payload, own.address.rpartition(":")[0])
             if background:
                 background_place.start(driver, name, around)
                 if not is_local:
@@ -343,12 +345,12 @@ class Job:
             numbers = self._context.parallelize(range(count), count)
             numbers.barrier().mapPartitions(serve).collect()
         except Exception as error:
-            self._stage_error = _reason(error)
+            self._stage_error, self._is_hopeless = _reason(error)
         finally:
             self._stage_ended = time.monotonic()
 
     def _start_local(self, number: int) -> subprocess.Popen[bytes]:
-        around = Surroundings.of_this_driver(self._options.payload)
+        around = Surroundings.of_this_driver(self._options.payload, self._home.host)
         return background_place.start(self._driver(), f"{LOCAL}{number}", around)
 
     def _end_stage(self) -> None:
@@ -382,12 +384,14 @@ class Job:
     def _clean(self) -> None:
         self._server.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._home.remove()
 
 
-def _reason(error: Exception) -> str:
-    """The line of Spark's error that says what went wrong in the Python worker."""
+def _reason(error: Exception) -> Tuple[str, bool]:
+    """The line of Spark's error that says what went wrong in the Python worker, and whether it would again."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     for line in lines:
-        if line.startswith("RuntimeError: "):
-            return line[len("RuntimeError: ") :]
-    return lines[0] if lines else type(error).__name__
+        kind, colon, text = line.partition("Error: ")
+        if colon and kind in ("Runtime", f"{OtherMachineError.__module__}.OtherMachine"):
+            return text, kind != "Runtime"
+    return lines[0] if lines else type(error).__name__, False

@@ -8,7 +8,6 @@ wanted. It ends its agent, and itself, when the driver was silent for a lease.
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import pathlib
 import shutil
@@ -17,12 +16,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from typing import IO, Any, Dict, List, NamedTuple, Optional, Tuple
 
 from muster import binary
 from muster.spark import hadoop
 from muster.spark.pace import Pace
+from muster.spark.reach import OtherMachineError, Reach, machine_id
 
 _ANSWER_SECONDS = 5.0
 _STOP_SECONDS = 10.0  # after SIGTERM; a killed agent's sweeper ends the rest
@@ -33,15 +32,9 @@ _PR_SET_PDEATHSIG = 1
 class Driver(NamedTuple):
     """How a place reaches its driver."""
 
-    url: str
-    token: str
+    reach: Reach
     machine: str  # machine_id() of the driver
     lease_seconds: float
-
-
-def machine_id() -> str:
-    """The same for all processes of a machine."""
-    return pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 class Surroundings(NamedTuple):
@@ -51,27 +44,28 @@ class Surroundings(NamedTuple):
     path: List[str]  # sys.path, with the files of --py-files
     files: str  # the folder of SparkFiles
     cwd: str
+    host: str  # by which other executors reach this one
     executor: Tuple[int, int]  # the pid of the executor's JVM and when it was started
     gpus: List[str]  # the addresses of the GPUs that Spark has given the task
     payload: bytes
 
     @classmethod
-    def of_this_worker(cls, payload: bytes) -> Surroundings:
+    def of_this_worker(cls, payload: bytes, host: str) -> Surroundings:
         """Called in a task of Spark."""
         daemon = os.getppid()  # all Python workers of an executor are forked from it
-        return cls._of_this_process(payload, int(read_stat(daemon)[1]), task_gpus())
+        return cls._of_this_process(payload, host, int(read_stat(daemon)[1]), task_gpus())
 
     @classmethod
-    def of_this_driver(cls, payload: bytes) -> Surroundings:
-        return cls._of_this_process(payload, os.getpid(), [])
+    def of_this_driver(cls, payload: bytes, host: str) -> Surroundings:
+        return cls._of_this_process(payload, host, os.getpid(), [])
 
     @classmethod
-    def _of_this_process(cls, payload: bytes, jvm: int, gpus: List[str]) -> Surroundings:
+    def _of_this_process(cls, payload: bytes, host: str, jvm: int, gpus: List[str]) -> Surroundings:
         from pyspark import SparkFiles
 
         files = SparkFiles.getRootDirectory()
         executor = (jvm, int(read_stat(jvm)[19]))
-        return cls(sys.executable, list(sys.path), files, os.getcwd(), executor, gpus, payload)
+        return cls(sys.executable, list(sys.path), files, os.getcwd(), host, executor, gpus, payload)
 
     def executor_lives(self) -> bool:
         pid, started = self.executor
@@ -114,11 +108,8 @@ class Place:
 
     def run(self) -> None:
         """Returns when the driver says so. Raises RuntimeError when it was silent for too long."""
-        if machine_id() != self._driver.machine:
-            raise RuntimeError(
-                f"an executor runs on {os.uname().nodename}, another machine than the driver: jobs on "
-                "executors of several machines are not there yet"
-            )
+        if not self._driver.reach.authority and machine_id() != self._driver.machine:
+            raise OtherMachineError(self._around.host)
         try:
             while self._around.executor_lives() and self._ask():
                 time.sleep(self._pace.seconds())
@@ -127,7 +118,7 @@ class Place:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _ask(self) -> bool:
-        answer = self._post({"place": self._name, "host": os.uname().nodename, **self._report()})
+        answer = self._post({"place": self._name, "host": self._around.host, **self._report()})
         now = time.monotonic()
         if answer is None:
             if now - self._heard > self._driver.lease_seconds:
@@ -155,14 +146,8 @@ class Place:
 
     def _post(self, report: Dict[str, Any]) -> Optional[Dict[str, Any]]:
         """Returns None if no answer came."""
-        request = urllib.request.Request(
-            self._driver.url, json.dumps(report).encode(), method="POST",
-            headers={"Authorization": f"Bearer {self._driver.token}"},
-        )  # fmt: skip
         try:
-            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
-                found: Dict[str, Any] = json.load(answer)
-                return found
+            return self._driver.reach.post(report, _ANSWER_SECONDS)
         except (OSError, ValueError):
             return None
 
@@ -179,11 +164,22 @@ class Place:
         self._output = open(os.path.join(bundle, "agent.log"), "wb")
         self._agent = subprocess.Popen(
             [binary.find(), "agent", "--swept", "--bundle", bundle, "--slot", self._slot,
-             "--also-stdout", *order["arguments"]],
+             "--also-stdout", *self._host(), *order["arguments"]],
             stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT,
-            env=self._environment(), cwd=order["cwd"] or self._around.cwd,
+            env=self._environment(), cwd=self._cwd(order),
             start_new_session=True, preexec_fn=_ending_with_this_process(),
         )  # fmt: skip
+
+    def _host(self) -> List[str]:
+        """Where the tasks of other machines reach that of the agent."""
+        if not self._driver.reach.authority:
+            return []
+        return ["--host", self._around.host, "--fetch-certificates"]
+
+    def _cwd(self, order: Dict[str, Any]) -> str:
+        """The driver's folder, if this machine has it."""
+        wanted = order["cwd"]
+        return wanted if wanted and os.path.isdir(wanted) else self._around.cwd
 
     def _environment(self) -> Dict[str, str]:
         payload = os.path.join(self._folder, "payload")

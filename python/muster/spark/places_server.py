@@ -6,11 +6,13 @@ import hmac
 import http.server
 import json
 import secrets
+import ssl
 import threading
 import time
 from typing import Any, Dict, List, Optional, Protocol
 
 from muster.spark.pace import Pace
+from muster.spark.reach import LOOPBACK, Home, Reach
 
 Slot = Dict[str, Any]  # as docs/formats/slots.md reports it
 
@@ -143,14 +145,18 @@ class Places:
 
 
 class PlacesServer:
-    """Answers those who know its token, on a port of 127.0.0.1. close() ends it."""
+    """Answers those who know its token, where the driver is at home. close() ends it."""
 
-    def __init__(self, places: Answers) -> None:
-        self.token = secrets.token_hex(32)
-        handler = type("Handler", (_Handler,), {"places": places, "token": self.token})
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/"
+    def __init__(self, places: Answers, home: Optional[Home] = None) -> None:
+        home = home or Home()
+        token = secrets.token_hex(32)
+        handler = type("Handler", (_Handler,), {"places": places, "token": token})
+        context = home.server_context()
+        everywhere = "" if context is not None else LOOPBACK
+        self._server = _Server((everywhere, 0), handler, context)
+        scheme = "http" if context is None else "https"
+        url = f"{scheme}://{home.host}:{self._server.server_address[1]}/"
+        self.reach = Reach(url, token, home.authority)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_CLOSE_SECONDS,), daemon=True)
         self._thread.start()
 
@@ -160,10 +166,30 @@ class PlacesServer:
         self._thread.join()
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: Any, handler: Any, context: Optional[ssl.SSLContext]) -> None:
+        super().__init__(address, handler)
+        self._context = context
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """In the connection's own thread, so that a peer that is silent in the handshake stops nobody else."""
+        if self._context is None:
+            super().finish_request(request, client_address)
+            return
+        request.settimeout(_Handler.timeout)
+        with self._context.wrap_socket(request, server_side=True) as wrapped:
+            super().finish_request(wrapped, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # a stranger, or a place that has given up, or that asks again
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
     places: Answers
     token: str
-    timeout = 10
+    timeout = 10.0
 
     def do_POST(self) -> None:
         given = self.headers.get("Authorization", "")

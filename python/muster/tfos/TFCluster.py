@@ -18,6 +18,7 @@ from muster import binary
 from muster.spark import manifest
 from muster.spark.job import Job, Options
 from muster.spark.places_server import PlacesServer
+from muster.spark.reach import Home
 from muster.tfos import gpus, reservation
 from muster.tfos.feeder import Feed
 from muster.tfos.link import Link
@@ -58,7 +59,7 @@ class TFCluster:
         self._job = job
         self._nodes = nodes
         self._server = server
-        self._link = Link(server.url, server.token)
+        self._link = Link(server.reach)
         self._fed: List[TrainingData] = []  # what nodes have got, and get again when they are started again
         self._delivered = 0  # how many of them the nodes of now have got
         self._restarts = nodes.restarts()  # of the nodes of now
@@ -307,10 +308,11 @@ def run(
     )  # fmt: skip
     spec = manifest.make(COMMAND, dict(counts), {ADDRESS: "{host}:{port}"}, policy)
     nodes = Nodes(wanted, gang)
-    server = PlacesServer(nodes)
+    home = Home.of(sc)
+    server = PlacesServer(nodes, home)
     try:
         program = Program(
-            link=Link(server.url, server.token),
+            link=Link(server.reach),
             executor_ids={role.task: role.executor_id for role in wanted},
             default_fs=default_fs(sc), working_dir=os.getcwd(), queues=list(queues), fed=fed,
             num_gpus=gpus.wanted(tf_args), release_port=release_port, log_dir=log_dir,
@@ -321,11 +323,12 @@ def run(
             background=fed, payload=program.dump(), here=False, local_tasks="ps" if local else "",
             local_count=local,
         )  # fmt: skip
-        job = Job(sc, spec, len(wanted), options)
+        job = Job(sc, spec, len(wanted), home, options)
         nodes.watch(job.has_ended)
         job.when_ended(nodes.wake)
     except BaseException:
         server.close()
+        home.remove()
         raise
     cluster = TFCluster(sc, job, nodes, server, input_mode, list(queues))
     try:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow
 import pytest
 
-from muster.spark.place import machine_id
+from muster.spark.reach import machine_id
 from muster.spark.places_server import PlacesServer
 from muster.tfos import TFManager, TFNode, arrow_batches, feeder
 from muster.tfos.feed_server import SOCKET, FeedServer, Hello, ResultQueue
@@ -26,7 +26,7 @@ class Cluster:
     def __init__(self, folder: pathlib.Path, workers: int) -> None:
         self.nodes = Nodes(roles([("worker", workers)]), gang=True)
         self.server = PlacesServer(self.nodes)
-        self.link = Link(self.server.url, self.server.token)
+        self.link = Link(self.server.reach)
         self.managers = []
         for number in range(workers):
             place = folder / str(number)

@@ -6,7 +6,7 @@ import time
 import uuid
 from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional
 
-from muster.spark.place import machine_id
+from muster.spark.reach import machine_id
 from muster.tfos import arrow_batches
 from muster.tfos.channel import Channel, Closed, connect
 from muster.tfos.feed_server import Hello

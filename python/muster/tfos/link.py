@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
-import urllib.request
 from typing import Any, Dict, NamedTuple
 
 from muster import binary
+from muster.spark.reach import Reach
 
 _ANSWER_SECONDS = 10.0
 _TRIES = 3
@@ -17,23 +16,16 @@ _PAUSE_SECONDS = 0.5
 class Link(NamedTuple):
     """Plain data, which travels in what Spark sends to its tasks."""
 
-    url: str
-    token: str
+    reach: Reach
 
     def ask(self, what: str, **fields: Any) -> Dict[str, Any]:
         """The driver's answer. Raises MusterError if it does not answer."""
-        request = urllib.request.Request(
-            self.url, json.dumps({"what": what, **fields}).encode(), method="POST",
-            headers={"Authorization": f"Bearer {self.token}"},
-        )  # fmt: skip
         error: Exception = OSError("not tried")
         for number in range(_TRIES):
             if number > 0:
                 time.sleep(_PAUSE_SECONDS)
             try:
-                with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
-                    found: Dict[str, Any] = json.load(answer)
-                    return found
+                return self.reach.post({"what": what, **fields}, _ANSWER_SECONDS)
             except (OSError, ValueError) as failure:
                 error = failure
-        raise binary.MusterError(f"the driver of the cluster does not answer at {self.url}: {error}")
+        raise binary.MusterError(f"the driver of the cluster does not answer at {self.reach.url}: {error}")

@@ -18,7 +18,7 @@ import traceback
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from muster.binary import MusterError
-from muster.spark.place import machine_id
+from muster.spark.reach import machine_id
 from muster.tfos import TFManager, board, gpus
 from muster.tfos.feed_server import FeedServer, ResultQueue
 from muster.tfos.link import Link

@@ -29,7 +29,7 @@ struct SlotCoordinatorFlags {
   std::string file, listen = "127.0.0.1", certificates;
   control::CoordinatorOptions options;
   launch::slots::MovingJobOptions moving;
-  bool ends_with_stdin = false;
+  bool certifies = false, ends_with_stdin = false;
 };
 
 using Job = absl::StatusOr<std::unique_ptr<launch::slots::SlotJob>>;
@@ -47,8 +47,9 @@ absl::Status CreateOnce(const SlotCoordinatorFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const job::Manifest manifest, job::ParseManifest(text, flags.file));
   MUSTER_ASSIGN_OR_RETURN(const control::ListenPlace listen,
                           control::ParseListenPlace(flags.listen, !flags.certificates.empty()));
-  return launch::slots::CreateSlotJob(flags.folder, manifest.spec, flags.options,
-                                      {.listen = listen, .certificates = flags.certificates});
+  return launch::slots::CreateSlotJob(
+      flags.folder, manifest.spec, flags.options,
+      {.listen = listen, .certificates = flags.certificates, .certifies = flags.certifies});
 }
 
 Job OpenSlotJob(const SlotCoordinatorFlags& flags) {
@@ -118,8 +119,12 @@ void AddSlotCoordinator(CLI::App& app) {
       ->required();
   verb->add_option("--job", flags->file, "A TFJob file, for a new job");
   verb->add_option("--listen", flags->listen, "ADDRESS or ADDRESS:PORT, for a new job");
-  verb->add_option("--certs", flags->certificates, "A folder of muster certs, for a new job")
-      ->check(CLI::ExistingDirectory);
+  auto* const certificates =
+      verb->add_option("--certs", flags->certificates, "A folder of muster certs, for a new job")
+          ->check(CLI::ExistingDirectory);
+  verb->add_flag("--certify", flags->certifies,
+                 "Certify the keys of agents by the authority in that folder")
+      ->needs(certificates);
   verb->add_option("--lease", flags->options.lease_seconds, "As for muster run, for a new job");
   verb->add_option("--grace", flags->options.grace_seconds, "As for muster run, for a new job");
   auto* const state =

@@ -18,6 +18,10 @@ namespace {
 // TLS with the job's own certificates, and a port that agents find by the URL's file.
 const control::ListenPlace kEverywhere = {.address = "0.0.0.0", .port = 0, .tls = true};
 
+constexpr int kCertificateDays = 365;
+constexpr char kCertificateName[] = "muster";
+constexpr char kAuthority[] = "ca";  // ca.pem and ca-key.pem in a job's folder
+
 // The last coordinator's port again: its agents ask there.
 absl::StatusOr<control::ListenPlace> GetPlace(const Json& state) {
   MUSTER_ASSIGN_OR_RETURN(control::ListenPlace place, control::GetListenPlace(state));
@@ -41,11 +45,13 @@ absl::Status Fill(const control::JobFolder& folder, const job::JobSpec& spec,
   if (slots.listen.tls) {
     MUSTER_RETURN_IF_ERROR(control::UseCertificates(slots.certificates, slots.listen, folder));
   }
+  if (slots.certifies) {
+    MUSTER_ASSIGN_OR_RETURN(const net::Credentials authority,
+                            net::ReadCredentials(slots.certificates, kAuthority));
+    MUSTER_RETURN_IF_ERROR(net::WriteCredentials(folder.path, kAuthority, authority));
+  }
   return WriteFirst(*io::NewPrivateFileSystem(), folder.journal(), spec, options, slots.listen);
 }
-
-constexpr int kCertificateDays = 365;
-constexpr char kCertificateName[] = "muster";
 
 // A coordinator's own certificate, for the place where it runs now.
 absl::Status MakeServerCertificate(const net::Credentials& authority, const std::string& host,
@@ -58,6 +64,16 @@ absl::Status MakeServerCertificate(const net::Credentials& authority, const std:
                                                            .hosts = std::move(hosts),
                                                            .days = kCertificateDays}));
   return net::WriteCredentials(folder.path, "server", made);
+}
+
+// By which a coordinator that has the authority's key certifies the keys of agents.
+absl::StatusOr<std::vector<control::ServiceRoute>> GetCertificateRoutes(
+    const control::JobFolder& folder) {
+  MUSTER_ASSIGN_OR_RETURN(net::Credentials authority,
+                          net::ReadCredentials(folder.path, kAuthority));
+  std::vector<control::ServiceRoute> routes;
+  routes.push_back(control::MakeCertificateRoute(std::move(authority), kCertificateName));
+  return routes;
 }
 
 }  // namespace
@@ -102,8 +118,13 @@ absl::StatusOr<std::unique_ptr<SlotJob>> SlotJob::Run(const control::JobFolder& 
   std::unique_ptr<SlotJob> job(new SlotJob(std::move(lock), io::NewPrivateFileSystem()));
   MUSTER_ASSIGN_OR_RETURN(job->journal_, control::Journal::Open(*job->files_, folder.journal()));
   MUSTER_ASSIGN_OR_RETURN(const control::ListenPlace place, GetPlace(job->journal_->state()));
-  MUSTER_RETURN_IF_ERROR(job->Start(
-      folder, {.journal = folder.journal(), .record = folder.path + "/slots.json"}, place));
+  std::vector<control::ServiceRoute> routes;
+  if (job->files_->Stat(folder.path + "/ca-key.pem").ok()) {
+    MUSTER_ASSIGN_OR_RETURN(routes, GetCertificateRoutes(folder));
+  }
+  MUSTER_RETURN_IF_ERROR(
+      job->Start(folder, {.journal = folder.journal(), .record = folder.path + "/slots.json"},
+                 place, std::move(routes)));
   return job;
 }
 
@@ -114,11 +135,11 @@ absl::StatusOr<std::unique_ptr<SlotJob>> SlotJob::RunMoving(const control::JobFo
   MUSTER_ASSIGN_OR_RETURN(const SharedState state,
                           ClaimSharedState(*job->files_, options.state, options.attempt));
   MUSTER_ASSIGN_OR_RETURN(job->journal_, control::Journal::Open(*job->files_, state.journal));
-  MUSTER_ASSIGN_OR_RETURN(net::Credentials authority, net::ReadCredentials(folder.path, "ca"));
+  MUSTER_ASSIGN_OR_RETURN(const net::Credentials authority,
+                          net::ReadCredentials(folder.path, kAuthority));
   MUSTER_RETURN_IF_ERROR(MakeServerCertificate(authority, options.host, folder));
-  MUSTER_RETURN_IF_ERROR(
-      job->Start(folder, state, kEverywhere,
-                 {control::MakeCertificateRoute(std::move(authority), kCertificateName)}));
+  MUSTER_ASSIGN_OR_RETURN(auto routes, GetCertificateRoutes(folder));
+  MUSTER_RETURN_IF_ERROR(job->Start(folder, state, kEverywhere, std::move(routes)));
   const std::string url =
       StrCat("https://",
              net::internal::HostPort(options.host, static_cast<uint16_t>(job->service_->port())));

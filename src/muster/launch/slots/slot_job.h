@@ -23,6 +23,9 @@ namespace muster::launch::slots {
 struct SlotJobOptions {
   control::ListenPlace listen = {};
   std::string certificates = {};  // the folder of `muster certs`; required for TLS
+  // The coordinator certifies the keys of agents that ask for it (control/task_certificates.h), by
+  // the authority's key, which must be in the folder `certificates` and is kept in the job's.
+  bool certifies = false;
 };
 
 // How a coordinator runs whose job moves from machine to machine with its provider.

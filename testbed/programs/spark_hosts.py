@@ -1,0 +1,67 @@
+"""A driver whose executors are on two hosts: spark_hosts.py MASTER HOST SECRET encrypted|clear FOLDER
+
+Prints JSON lines: what tasks have seen, and how jobs have ended.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+from typing import Any
+
+from muster import spark as muster_spark
+from muster.binary import MusterError, find
+from muster.tfos import TFCluster
+from testbed.spark import sessions
+
+TASK = """
+import os, pathlib, sys
+kind = os.readlink("/proc/self/ns/net").replace(":", "-")
+name = os.environ["MUSTER_TASK"]
+pathlib.Path(sys.argv[1], name).write_text(os.environ["TF_CONFIG"] + chr(10) + kind)
+"""
+ROWS = 1000
+
+
+def tell(**what: Any) -> None:
+    print(json.dumps(what), flush=True)
+
+
+def count_rows(args: Any, ctx: Any) -> None:
+    feed = ctx.get_data_feed(train_mode=True)
+    rows = []
+    while not feed.should_stop():
+        rows += feed.next_batch(50)
+    pathlib.Path(args, f"rows-{ctx.task_index}").write_text(json.dumps(sorted(rows)))
+
+
+def main() -> None:
+    master, host, secret, mode, folder = sys.argv[1:6]
+    spark = sessions.session(
+        master, spark__driver__host=host, spark__driver__bindAddress=host, spark__authenticate="true",
+        spark__authenticate__secret=secret, spark__network__crypto__enabled=str(mode == "encrypted").lower(),
+        spark__cores__max=2, spark__executorEnv__MUSTER_BINARY=find(),
+    )  # fmt: skip
+    if mode == "clear":
+        try:
+            muster_spark.run(spark, ["sleep", "600"], workers=2)
+        except MusterError as error:
+            tell(error=str(error))
+        return
+    command = [sys.executable, "-c", TASK, folder]
+    tell(cluster=muster_spark.run(spark, command, workers=2, all_workers=True).phase)
+    train = [find(), "worker", f"{folder}/spec.yaml", "--train", f"{folder}/train.csv", "--model-dir", f"{folder}/model"]
+    tell(training=muster_spark.run(spark, train, chief=True, workers=1).phase)
+    cluster = TFCluster.run(
+        spark.sparkContext, count_rows, folder, num_executors=2, num_ps=0, input_mode=TFCluster.InputMode.SPARK
+    )
+    cluster.train(spark.sparkContext.parallelize(range(ROWS), 4), 1)
+    hosts = [node["host"] for node in cluster.cluster_info]
+    cluster.shutdown()
+    tell(hosts=hosts)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
