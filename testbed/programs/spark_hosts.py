@@ -51,8 +51,13 @@ def main() -> None:
         return
     command = [sys.executable, "-c", TASK, folder]
     tell(cluster=muster_spark.run(spark, command, workers=2, all_workers=True).phase)
-    train = [find(), "worker", f"{folder}/spec.yaml", "--train", f"{folder}/train.csv", "--model-dir", f"{folder}/model"]
-    tell(training=muster_spark.run(spark, train, chief=True, workers=1).phase)
+    rows = spark.read.csv(f"{folder}/train.csv", header=True, inferSchema=True)
+    estimator = muster_spark.MusterEstimator(
+        model=f"{folder}/spec.yaml", workers=2, onExecutors=True, staging=f"{folder}/staging", modelDir=f"{folder}/model"
+    )
+    muster_spark.write_tfrecords(rows, f"{folder}/rows", model=f"{folder}/spec.yaml")  # as fit does
+    model = estimator.fit(rows)
+    tell(scored=model.transform(rows).count())
     cluster = TFCluster.run(
         spark.sparkContext, count_rows, folder, num_executors=2, num_ps=0, input_mode=TFCluster.InputMode.SPARK
     )

@@ -24,8 +24,8 @@ from pyspark.ml.util import (
     MLWriter,
 )
 
-from muster import binary, places
-from muster.spark import columns, model_files, scoring
+from muster import binary, places, storage
+from muster.spark import columns, model_files, scoring, training
 from muster.spark.params import OutputParams
 from muster.spark.staging import spool
 from muster.spark.tfrecords import write_tfrecords
@@ -57,6 +57,8 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
     settings: changes of the model file by path, {"train.epochs": 3} (muster train --set).
     epochs, batchSize, seed, threads: those of `muster train`; absent: the model file's.
     workers: processes that train together on the driver's machine; 0: one process alone.
+    onExecutors: they run on executors instead, each in a slot of Spark; staging and modelDir are then reached
+        by all of these.
     staging: a folder that the driver and all executors reach, for the rows while a model is trained.
     modelDir: a folder for the model with its checkpoints; absent: the model is kept in MusterModel.
     """
@@ -69,6 +71,7 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
     seed = _param("seed", "of the first weights and of the shuffle", TypeConverters.toInt)
     threads = _param("threads", "threads of each process that trains", TypeConverters.toInt)
     workers = _param("workers", "processes that train together", TypeConverters.toInt)
+    onExecutors = _param("onExecutors", "whether executors train", TypeConverters.toBoolean)
     staging = _param("staging", "folder that all machines reach", TypeConverters.toString)
     modelDir = _param("modelDir", "folder of the model", TypeConverters.toString)
 
@@ -86,6 +89,7 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
         seed: Optional[int] = None,
         threads: Optional[int] = None,
         workers: int = 0,
+        onExecutors: bool = False,
         staging: Optional[str] = None,
         modelDir: Optional[str] = None,
         predictionCol: str = "prediction",
@@ -95,7 +99,7 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
         keptCols: Optional[List[str]] = None,
     ) -> None:
         super().__init__()
-        self._setDefault(workers=0, settings={})
+        self._setDefault(workers=0, onExecutors=False, settings={})
         self._set(**{k: v for k, v in self._input_kwargs.items() if v is not None})
 
     @keyword_only
@@ -110,16 +114,29 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
         with tempfile.TemporaryDirectory(prefix="muster-spark-") as folder:
             spec = self._model_path(folder)
             wanted = columns.inputs_of(spec)
-            with self._spooled(dataset, spec, wanted, folder) as data:
-                model_dir = self._optional(self.modelDir)
-                trained = model_dir or os.path.join(folder, "model")
-                binary.call(self._command(spec, data, trained), _PARAMS)
-            if model_dir is None:
-                model = MusterModel(files=model_files.collect(trained))
-            else:
-                model = MusterModel(folder=_absolute(trained))
+            with self._spooled(dataset, spec, wanted, folder) as place:
+                model = self._train(dataset.sparkSession, spec, place, folder)
         self._copyValues(model)
         return model
+
+    def _train(self, spark: Any, spec: str, place: str, folder: str) -> MusterModel:
+        """place: the folder of the rows; folder: one of this machine alone."""
+        on_executors = self.getOrDefault(self.onExecutors)
+        model_dir = self._optional(self.modelDir)
+        trained = model_dir or posixpath.join(place if on_executors else folder, "model")
+        data, workers = posixpath.join(place, "rows", "part-*"), self.getOrDefault(self.workers)
+        if on_executors:
+            training.train(
+                spark, spec, data, _absolute(trained), self._flags(), workers=max(workers, 1), shared=place
+            )
+        else:
+            together = ["--workers", workers] if workers > 0 else []
+            command: List[object] = ["train", spec, "--train", data, "--model-dir", trained]
+            binary.call([*command, *self._flags(), *together], _PARAMS)
+        if model_dir is not None:
+            return MusterModel(folder=_absolute(trained))
+        with storage.fetched(posixpath.join(trained, "*")) as found:
+            return MusterModel(files=model_files.collect(found))
 
     def _model_path(self, folder: str) -> str:
         given = self._optional(self.model)
@@ -134,7 +151,8 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
 
     @contextlib.contextmanager
     def _spooled(self, df: Any, spec: str, wanted: columns.Inputs, folder: str) -> Iterator[str]:
-        """Writes the rows as TFRecord files, whose glob it gives, for as long as they are needed."""
+        """Writes the rows as TFRecord files, into the folder rows of a folder that is there as long as they are
+        needed."""
         staging = self._optional(self.staging)
         if staging is None:
             _check_local(df)
@@ -143,7 +161,7 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
             rows = posixpath.join(place, "rows")
             if write_tfrecords(self._with_label(df, wanted), rows, model=spec).rows == 0:
                 raise ValueError("the DataFrame has no rows to train on")
-            yield posixpath.join(rows, "part-*")
+            yield place
 
     def _with_label(self, df: Any, wanted: columns.Inputs) -> Any:
         label = self._optional(self.label) or wanted.label
@@ -156,8 +174,8 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
             df = df.drop(wanted.label)
         return df.withColumnRenamed(label, wanted.label)
 
-    def _command(self, spec: str, data: str, model_dir: str) -> List[object]:
-        command: List[object] = ["train", spec, "--train", data, "--model-dir", model_dir]
+    def _flags(self) -> List[object]:
+        flags: List[object] = []
         for param, flag in (
             (self.epochs, "--epochs"),
             (self.batchSize, "--batch-size"),
@@ -165,12 +183,10 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
             (self.threads, "--threads"),
         ):
             value = self._optional(param)
-            command += [] if value is None else [flag, value]
-        if self.getOrDefault(self.workers) > 0:
-            command += ["--workers", self.getOrDefault(self.workers)]
+            flags += [] if value is None else [flag, value]
         for path, value in self.getOrDefault(self.settings).items():
-            command += ["--set", f"{path}={json.dumps(value)}"]
-        return command
+            flags += ["--set", f"{path}={json.dumps(value)}"]
+        return flags
 
 
 def _check_local(df: Any) -> None:

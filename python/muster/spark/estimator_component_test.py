@@ -106,6 +106,27 @@ def test_workers_train_together(pairs: Any) -> None:
     assert auc(model.transform(pairs), "y") == pytest.approx(1)
 
 
+def test_executors_train_to_the_same_bytes(pairs: Any, tmp_path: pathlib.Path) -> None:
+    models = [
+        MusterEstimator(model=PAIR, workers=2, epochs=2, onExecutors=there).fit(pairs)
+        for there in (False, True)
+    ]
+    weights = [{k: v for k, v in one.files.items() if k.startswith("model.ckpt")} for one in models]
+    assert weights[0] and weights[0] == weights[1]
+    assert auc(models[1].transform(pairs), "y") == pytest.approx(1)
+    kept = MusterEstimator(
+        model=PAIR, workers=2, epochs=2, onExecutors=True, staging=str(tmp_path / "staging"),
+        modelDir=str(tmp_path / "model"),
+    ).fit(pairs)  # fmt: skip
+    assert auc(kept.transform(pairs), "y") == pytest.approx(1)
+    assert [*(tmp_path / "staging").iterdir()] == []
+
+
+def test_more_workers_than_slots_are_refused_with_both_numbers(pairs: Any) -> None:
+    with pytest.raises(ValueError, match="3 .*2|2 .*3"):
+        MusterEstimator(model=PAIR, workers=3, onExecutors=True).fit(pairs)
+
+
 def test_regression_from_a_vector_with_other_names(spark: Any) -> None:
     df = spark.range(200).selectExpr(
         "id % 7 / 7D as a", "id % 5 / 5D as b", "if(id % 2 = 0, 'a', 'b') as word",

@@ -34,7 +34,7 @@ def test_jobs_of_all_kinds_run_on_both_hosts(cluster: SparkOnHosts, tmp_path: pa
     (tmp_path / "spec.yaml").write_text(SPEC)
     write_rows(tmp_path / "train.csv", 3000)
     told = cluster.run_driver("spark_hosts.py", "encrypted", tmp_path, seconds=DEADLINE)
-    assert told[:2] == [{"cluster": "succeeded"}, {"training": "succeeded"}]
+    assert told[:2] == [{"cluster": "succeeded"}, {"scored": 3000}]
     addresses = sorted(cluster.cable.addresses.values())
     assert sorted(told[2]["hosts"]) == addresses
 
@@ -45,8 +45,8 @@ def test_jobs_of_all_kinds_run_on_both_hosts(cluster: SparkOnHosts, tmp_path: pa
         tasks = json.loads(config)["cluster"]["worker"]
         assert sorted(task.rpartition(":")[0] for task in tasks) == addresses
 
-    # A native training: the bytes of one machine.
-    local = [find(), "train", tmp_path / "spec.yaml", "--train", tmp_path / "train.csv", "--workers", "2"]
+    # A fit by two executors: the bytes of one machine.
+    local = [find(), "train", tmp_path / "spec.yaml", "--train", tmp_path / "rows/part-*", "--workers", "2"]
     subprocess.run([*local, "--model-dir", tmp_path / "local"], check=True, capture_output=True, timeout=DEADLINE)
     assert checkpoint(tmp_path / "model") == checkpoint(tmp_path / "local")
 

@@ -188,6 +188,7 @@ class Place:
                 file.write(self._around.payload)
         made = {
             **os.environ,
+            "MUSTER_BINARY": binary.find(),
             "MUSTER_SPARK_PYTHON": self._around.python,
             "MUSTER_SPARK_PATH": os.pathsep.join(self._around.path),
             "MUSTER_SPARK_FILES": self._around.files,
