@@ -93,22 +93,19 @@ function(muster_layer folder)
         # It makes so much code of a test that to optimise it takes longer than to run it.
         target_compile_options(muster_${name}_test PRIVATE -O0)
       endif()
-      set(started "")
-      foreach(target ${LAYER_TESTS_START})
-        list(APPEND started $<TARGET_FILE:${target}>)
-      endforeach()
-      add_test(NAME unit.${name} COMMAND ${PROJECT_SOURCE_DIR}/tools/once.sh
-               $<TARGET_FILE:muster_${name}_test> ${directory}/testdata ${started})
-    else()
+    elseif(tests MATCHES "simulation_test")
       # The code under test is built as users run it; the tests themselves need not be, except for
       # simulations, whose thousands of histories take longer than the compiler.
-      if(tests MATCHES "simulation_test")
-        target_compile_options(muster_${name}_test PRIVATE -O1)
-      else()
-        target_compile_options(muster_${name}_test PRIVATE -O0)
-      endif()
-      add_test(NAME unit.${name} COMMAND muster_${name}_test)
+      target_compile_options(muster_${name}_test PRIVATE -O1)
+    else()
+      target_compile_options(muster_${name}_test PRIVATE -O0)
     endif()
+    set(started "")
+    foreach(target ${LAYER_TESTS_START})
+      list(APPEND started $<TARGET_FILE:${target}>)
+    endforeach()
+    add_test(NAME unit.${name} COMMAND ${PROJECT_SOURCE_DIR}/tools/once.sh
+             $<TARGET_FILE:muster_${name}_test> ${directory}/testdata ${started})
     set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900
                          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     if(tests MATCHES "simulation_test")

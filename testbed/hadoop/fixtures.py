@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import re
 from typing import Iterator
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from testbed.daemons import run
 from testbed.hadoop.cluster import Hdfs
 from testbed.hadoop.yarn import Yarn
+from testbed.own_names import own_name
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def folder(hdfs: Hdfs, request: pytest.FixtureRequest, monkeypatch: pytest.Monke
     """The URL of a folder of the test's own; this process is a user of the HDFS."""
     for name, value in hdfs.environment.items():
         monkeypatch.setenv(name, value)
-    return f"{hdfs.url}/tests/" + re.sub(r"[^A-Za-z0-9]+", "-", request.node.name).strip("-")
+    return f"{hdfs.url}/tests/{own_name(request)}"
 
 
 @pytest.fixture(scope="session")

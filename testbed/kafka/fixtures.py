@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pathlib
-import re
 from typing import Iterator
 
 import pytest
 
 from testbed.daemons import run
 from testbed.kafka.cluster import Kafka
+from testbed.own_names import own_name
 
 
 @pytest.fixture(scope="session")
@@ -21,4 +21,4 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
     """The name of a topic of the test's own."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", request.node.name).strip("-")
+    return own_name(request)
