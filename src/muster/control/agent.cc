@@ -13,6 +13,7 @@
 #include "absl/strings/ascii.h"
 
 #include "muster/base/clock.h"
+#include "muster/base/utf8.h"
 #include "muster/control/agent_link.h"
 #include "muster/control/agent_task.h"
 #include "muster/control/coordinator.h"
@@ -40,13 +41,25 @@ void Complain(const absl::Status& status) {
   std::fprintf(stderr, "muster agent: %s\n", std::string(ToStd(status.message())).c_str());
 }
 
-// The last line with a word in it, cut where it is long.
+// A long line is cut after a word, if it has any, and says so.
+std::string ShortenLine(const std::string& line) {
+  constexpr std::string_view kCut = " ... (cut)";
+  if (line.size() <= kLastLineBytes) return line;
+  const size_t room = kLastLineBytes - kCut.size();
+  const size_t space = line.rfind(' ', room);
+  const bool has_word = space != line.npos && space > room / 2;
+  return StrCat(has_word ? line.substr(0, space)
+                         : line.substr(0, Utf8PrefixSize(std::string_view(line).substr(0, room))),
+                kCut);
+}
+
+// The last line with a word in it.
 std::string GetLastLine(const std::vector<std::string>& lines) {
   const auto has_words = [](const std::string& line) {
     return line.find_first_not_of(" \t\r") != std::string::npos;
   };
   const auto last = std::find_if(lines.rbegin(), lines.rend(), has_words);
-  return last == lines.rend() ? "" : last->substr(0, kLastLineBytes);
+  return last == lines.rend() ? "" : ShortenLine(*last);
 }
 
 // What a shell exits with that cannot start a program; -1 for failures that may pass.

@@ -189,5 +189,19 @@ TEST_F(AgentTest, ItWaitsForThePortByWhichOthersKnowItsTask) {
   EXPECT_TRUE(result_.ok()) << result_;
 }
 
+TEST_F(AgentTest, ALongLastLineIsCutAfterAWordAndSaysSo) {
+  Run("printf 'longish %.0s' $(seq 100); echo; exit 1", /*evaluator=*/false, kLongLease);
+  StartAgent({.bundle = true, .id = {kWorker, WaitForIncarnation(kWorker)}});
+  std::string line;
+  ASSERT_TRUE(WaitUntil(kWorker, [&](const Json& said) {
+    line = said.value("last_end", Json::object()).value("last_line", "");
+    return !line.empty();
+  })) << service_->Describe();
+  EXPECT_THAT(line, ::testing::EndsWith(" longish ... (cut)"));
+  EXPECT_LE(line.size(), 300);
+  EXPECT_GE(line.size(), 280);
+  agent_.join();
+}
+
 }  // namespace
 }  // namespace muster::control

@@ -115,6 +115,7 @@ void Coordinator::Forgive(double seconds) {
     if (agent.asked_at) agent.asked_at = later(*agent.asked_at);
     if (agent.stop_at) agent.stop_at = later(*agent.stop_at);
   }
+  if (gang_wait_) gang_wait_->Reset();
 }
 
 void Coordinator::SetPaused(bool paused) {
@@ -138,7 +139,8 @@ absl::StatusOr<double> Coordinator::Pass() {
 }
 
 absl::StatusOr<double> Coordinator::PassOnce() {
-  const job::Observed observed = Observe();
+  job::Observed observed = Observe();
+  observed.give_back = LookForRoom();
   const job::Now time{.wall = environment_.clock->WallSeconds(),
                       .monotonic = now(),
                       .clock_id = environment_.clock_id};
@@ -158,7 +160,8 @@ absl::StatusOr<double> Coordinator::PassOnce() {
   GiveStarts();
   ForgetAgents();
   if (paused_) return std::max(0.0, decided.wake_after);
-  return std::max(0.0, std::min({decided.wake_after, CheckLeases(), CheckRendezvous()}));
+  return std::max(0.0, std::min({decided.wake_after, CheckLeases(), CheckRendezvous(),
+                                 gang_wait_->seconds_left()}));
 }
 
 absl::Status Coordinator::SetSuspended(bool suspended) {

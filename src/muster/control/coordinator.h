@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "muster/base/clock.h"
+#include "muster/control/gang_wait.h"
 #include "muster/control/journal.h"
 #include "muster/control/launcher.h"
 #include "muster/control/protocol.h"
@@ -28,6 +29,9 @@ struct CoordinatorOptions {
   double lease_seconds = 10;       // an agent or a coordinator silent this long is given up
   double rendezvous_seconds = 60;  // for all agents of a cluster to report; 0: unlimited
   double grace_seconds = 10;       // from SIGTERM to SIGKILL
+  // The time after which tasks that have processes give them back when others of the job get none
+  // (gang_wait.h); 0: they keep them.
+  double gang_seconds = 0;
   job::TfConfigOptions tf_config = {};
   std::string working_directory = {};  // of tasks whose template names none
   std::string task_folders = {};       // the parent of the tasks' own folders, by name; "": none
@@ -154,6 +158,11 @@ class Coordinator {
   absl::Status WriteDown(const job::JobStatus& status);
   Json State(const job::JobStatus& status) const;
 
+  // coordinator_room.cc
+  std::optional<job::GiveBack> LookForRoom();
+  job::GiveBack MakeGiveBack(const std::vector<job::TaskId>& missing,
+                             const std::vector<job::TaskId>& holders, double waited);
+
   // coordinator_rendezvous.cc
   void RecordAddress(const AgentReport& report);
   bool IsMissing(job::TaskId id) const;
@@ -188,6 +197,7 @@ class Coordinator {
   bool paused_ = false;
   std::optional<double> paused_at_, wake_at_;  // monotonic seconds
   double passed_at_ = 0;                       // monotonic seconds of the last pass
+  std::optional<GangWait> gang_wait_;          // from the first pass on
 };
 
 // Describes the job of a journal for people and programs, also when no coordinator runs: name,

@@ -21,6 +21,7 @@ Json OptionsJson(const CoordinatorOptions& options) {
   return {{"lease_seconds", options.lease_seconds},
           {"rendezvous_seconds", options.rendezvous_seconds},
           {"grace_seconds", options.grace_seconds},
+          {"gang_seconds", options.gang_seconds},
           {"evaluator_in_cluster", options.tf_config.evaluator_in_cluster},
           {"master_as_chief", options.tf_config.master_as_chief},
           {"working_directory", options.working_directory},
@@ -34,6 +35,7 @@ CoordinatorOptions ParseOptions(JsonFields& state) {
   options.lease_seconds = fields.Number("lease_seconds", options.lease_seconds);
   options.rendezvous_seconds = fields.Number("rendezvous_seconds", options.rendezvous_seconds);
   options.grace_seconds = fields.Number("grace_seconds", options.grace_seconds);
+  options.gang_seconds = fields.Number("gang_seconds", options.gang_seconds);
   options.tf_config.evaluator_in_cluster = fields.Bool("evaluator_in_cluster", false);
   options.tf_config.master_as_chief = fields.Bool("master_as_chief", false);
   options.working_directory = fields.Text("working_directory");

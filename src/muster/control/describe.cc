@@ -115,6 +115,8 @@ Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const J
                {"warnings", Json::array()},
                {"lost_checkpoints", Json::array()},
                {"tfjob", job::StatusJson(spec, status)}};
+  if (!status.room_note.empty()) json["notes"] = {status.room_note};
+  if (status.gave_back > 0) json["gave_back"] = status.gave_back;
   if (const double end = GetRunEnd(status); end > 0) {
     json["took"] = status.start_time > 0 ? std::max(0.0, end - status.start_time) : 0.0;
   }

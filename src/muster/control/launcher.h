@@ -73,6 +73,11 @@ class Launcher {
   }
   // The machine of an incarnation, for people: "host b"; "" if it is obvious or not known.
   virtual std::string GetPlace(job::TaskId /*task*/, int64_t /*incarnation*/) const { return ""; }
+  // Whether the platform has not given a process to this incarnation, which was started, yet: it
+  // may wait for room for any time.
+  virtual bool LacksProcess(job::TaskId /*task*/, int64_t /*incarnation*/) const { return false; }
+  // What the platform gives, for people: "container of YARN's queue root.default".
+  virtual std::string DescribeProcess() const { return "process"; }
   // Called after the job's end. Waits, at most for this many seconds, until nothing of the job is
   // left and all output of its tasks is in its folder.
   virtual void Finish(double /*seconds*/) {}

@@ -192,6 +192,8 @@ Json ToJson(const job::JobStatus& status) {
                {"disrupted_at", status.disrupted_at},
                {"start_time", status.start_time},
                {"completion_time", status.completion_time}};
+  if (status.gave_back > 0) json["gave_back"] = status.gave_back;
+  if (!status.room_note.empty()) json["room_note"] = status.room_note;
   for (const auto& [id, task] : status.tasks) json["tasks"][job::TaskName(id)] = TaskJson(task);
   for (const auto& each : status.conditions) json["conditions"].push_back(ConditionJson(each));
   for (const auto& each : status.failures) json["failures"].push_back(FailureJson(each));
@@ -210,6 +212,8 @@ absl::StatusOr<job::JobStatus> StatusFromJson(const Json& json, const std::strin
   status.recent_disruptions = ParseTimes(fields, "recent_disruptions");
   status.gang_restart = fields.Bool("gang_restart", false);
   status.delete_sent = fields.Bool("delete_sent", false);
+  status.gave_back = static_cast<int>(fields.Int("gave_back", 0, 0, kMaxCount));
+  status.room_note = fields.Text("room_note");
   status.clock = fields.Number("clock", 0);
   status.last_monotonic = fields.Number("last_monotonic", 0);
   status.last_wall = fields.Number("last_wall", 0);

@@ -9,6 +9,9 @@ namespace {
 
 constexpr int kMinute = 60, kHour = 3600;
 constexpr int64_t kDay = 86400;
+constexpr size_t kShortName = 3;  // letters of a month or a day
+constexpr std::array<std::string_view, 7> kWeekdays = {
+    "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"};
 constexpr std::array<std::string_view, 12> kMonths = {
     "january", "february", "march",     "april",   "may",      "june",
     "july",    "august",   "september", "october", "november", "december"};
@@ -58,16 +61,29 @@ class DateReader {
   void SkipDigits() {
     while (!text_.empty() && text_[0] >= '0' && text_[0] <= '9') text_.remove_prefix(1);
   }
-  // Reads the name of a month or its first three letters ("Sept" is one, too).
-  bool ConsumeMonth(int* month) {
+  std::string ConsumeWord() {
     std::string word;
     while (AtLetter()) {
       word += Lower(text_[0]);
       text_.remove_prefix(1);
     }
-    constexpr size_t kShort = 3;
+    return word;
+  }
+  // Skips the name of a day of the week or its first three letters, and ", "; nothing if there is
+  // none.
+  void SkipWeekday() {
+    DateReader ahead = *this;
+    const std::string word = ahead.ConsumeWord();
+    for (const std::string_view day : kWeekdays) {
+      const bool is_day = word == day || (word.size() == kShortName && day.starts_with(word));
+      if (is_day && ahead.ConsumeText(", ")) *this = ahead;
+    }
+  }
+  // Reads the name of a month or its first three letters ("Sept" is one, too).
+  bool ConsumeMonth(int* month) {
+    const std::string word = ConsumeWord();
     for (size_t i = 0; i < kMonths.size(); ++i) {
-      const bool is_short = word.size() == kShort && kMonths[i].starts_with(word);
+      const bool is_short = word.size() == kShortName && kMonths[i].starts_with(word);
       if (is_short || word == kMonths[i] || (word == "sept" && kMonths[i].starts_with(word))) {
         *month = static_cast<int>(i) + 1;
         return true;
@@ -174,7 +190,7 @@ bool ReadTime(DateReader& reader, int64_t* seconds) {
   int h = 0, m = 0;
   if (!ReadClock(reader, seconds)) return false;
   if (reader.AtEnd() || reader.Consume('Z')) return true;
-  if (reader.ConsumeText(" UTC")) return true;
+  if (reader.ConsumeText(" UTC") || reader.ConsumeText(" GMT")) return true;
   reader.Consume(' ');
   const bool east = reader.Consume('+');
   if (!east && !reader.Consume('-')) return false;
@@ -223,6 +239,7 @@ std::optional<DateOrder> FindDateOrder(std::string_view name) {
 
 std::optional<int64_t> ParseDate(std::string_view text, DateOrder order) {
   DateReader reader(text);
+  reader.SkipWeekday();
   std::chrono::sys_days day;
   int64_t seconds = 0;
   if (!ReadDay(reader, order, &day)) return ParseTime(text);

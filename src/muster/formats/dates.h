@@ -21,9 +21,9 @@ std::optional<DateOrder> FindDateOrder(std::string_view name);  // kUnknown has 
 //   24.11.2026, 9.1.2026,
 //   24 Nov 2026, 24-Nov-2026, 24-Nov-26, Nov 24, 2026, November 24 2026 (English, in any case),
 //   with an order also 11/24/2026, 11-24-2026 and 11/24/26, and 9.1.26 with the day first,
-// each alone or followed by 'T' or a space and a time: a clock of ParseTime, followed by 'Z',
-// +02:00, +0200, " UTC", " +02:00", " +0200" or nothing. A time without a zone is UTC. A year of
-// two digits is one of 1969 to 2068, as POSIX reads it.
+// each alone or after a day's name ("Tue, 24 Nov 2026"), and alone or before 'T' or a space and a
+// time: a clock of ParseTime with 'Z', +02:00, +0200, these or " UTC" or " GMT" after a space, or
+// nothing, which is UTC. A year of two digits is one of 1969 to 2068, as POSIX reads it.
 std::optional<int64_t> ParseDate(std::string_view text, DateOrder order = DateOrder::kUnknown);
 
 // As ParseDate, and also reads a date without separators, 20261124, of the years 1900 to 2099: such

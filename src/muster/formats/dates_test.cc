@@ -67,6 +67,21 @@ TEST(DatesTest, DaysAndMonthsMayHaveOneDigitAndMonthsANameOfTheirOwn) {
   }
 }
 
+// As HTTP (RFC 9110) and mail (RFC 5322) write dates, and a date that stands for "never".
+TEST(DatesTest, ADayOfTheWeekMayComeFirst) {
+  constexpr int64_t kDay = 1672531200;  // 2023-01-01
+  for (const char* text :
+       {"Sun, 01 Jan 2023 00:00:00 GMT", "sun, 1 Jan 2023", "Sunday, January 1, 2023",
+        "Sun, 01 Jan 2023 02:00:00 +0200", "Sunday, 01-Jan-23 00:00:00 GMT"}) {
+    EXPECT_EQ(ParseDate(text), kDay) << text;
+  }
+  for (const char* text : {"Sun", "Sun, ", "Su, 1 Jan 2023", "Sun 1 Jan 2023", "Day, 1 Jan 2023",
+                           "Sun, Sun, 1 Jan 2023", "Sun, 01 Jan 2023 00:00:00 GMTX"}) {
+    EXPECT_EQ(ParseDate(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(ParseDate("9999-12-31"), 253402214400);
+}
+
 TEST(DatesTest, AnOrderReadsDatesWhoseMonthAndDayCouldBeExchanged) {
   const auto expected = ParseDate("2026-08-09");
   for (const char* text : {"8/9/2026", "08/09/2026", "8-9-2026", "08/09/26"}) {

@@ -15,7 +15,9 @@ constexpr double kRepeatSeconds = 10;
 constexpr double kHeartbeatSeconds = 60;
 // The time between two looks at an evaluator for which the job waits.
 constexpr double kEvaluatorSeconds = 2;
-constexpr std::string_view kScaledDown = "scaled down";  // TaskStatus::stop_reason
+// TaskStatus::stop_reason
+constexpr std::string_view kScaledDown = "scaled down";
+constexpr std::string_view kGivenBack = "given back, since there is no room for all";
 
 }  // namespace
 
@@ -129,6 +131,32 @@ void Reconciler::StartWaiting() {
     task.restarts += std::exchange(task.restarts_in_place, 0);  // backoffLimit counts both
     task.hanging = task.cut_off = false;
   }
+}
+
+void Reconciler::GiveBackProcesses(const Observed& observed) {
+  JobStatus& s = status();
+  const bool active = s.phase == JobPhase::kActive && !spec_.suspend && !s.gang_restart;
+  if (!observed.give_back || !active) return;
+  ++s.gave_back;
+  s.room_note = observed.give_back->note;
+  for (const TaskId id : observed.give_back->tasks) {
+    TaskStatus& task = s.tasks.at(id);
+    const bool runs = task.phase == TaskPhase::kRunning;
+    if (!runs && task.phase != TaskPhase::kStarting) continue;
+    Stop(task, std::string(kGivenBack), /*restart_after=*/true);
+    task.not_before = clock() + observed.give_back->pause_seconds;
+    if (runs) TellRestart(std::string(kGivenBack));
+  }
+}
+
+void Reconciler::ForgetRoomNote() {
+  JobStatus& s = status();
+  const bool any_left = std::any_of(s.tasks.begin(), s.tasks.end(), [](const auto& entry) {
+    const TaskPhase phase = entry.second.phase;
+    return phase == TaskPhase::kWaiting || phase == TaskPhase::kStarting ||
+           phase == TaskPhase::kStopping;
+  });
+  if (s.phase != JobPhase::kActive || !any_left) s.room_note.clear();
 }
 
 // Returns all that was decided, now or earlier, as actions. They are returned again until their
@@ -273,7 +301,9 @@ Reconciled Reconciler::Run(const Observed& observed) && {
   CheckBackoffLimit();
   CheckSuccess();
   Suspend();
+  GiveBackProcesses(observed);
   StartWaiting();
+  ForgetRoomNote();
   UpdateRunning();
   Finish();
   EndFailing();

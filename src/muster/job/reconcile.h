@@ -51,9 +51,18 @@ struct TaskObservation {
   std::optional<EvaluatorWork> work = {};  // kRunning: of an evaluator
 };
 
+// That these tasks, of which others of the job lack processes, give back theirs: they stop, and all
+// start again after a pause. No budget counts it, since none of them has failed.
+struct GiveBack {
+  std::vector<TaskId> tasks = {};
+  std::string note = {};  // for people: JobStatus::room_note
+  double pause_seconds = 0;
+};
+
 struct Observed {
   std::vector<TaskObservation> tasks;
   std::string cancelled = {};  // set when somebody asked to stop the job: why, and by whom
+  std::optional<GiveBack> give_back = {};
 };
 
 struct Now {

@@ -33,6 +33,8 @@ class Reconciler {
   void ForgetTasks();
   void Suspend();
   void StartWaiting();
+  void GiveBackProcesses(const Observed& observed);
+  void ForgetRoomNote();
   void GiveActions(const Observed& observed);
   void UpdateRunning();
   void WakeAt(double clock, const std::string& why);

@@ -9,6 +9,7 @@
 //                   any window; starts after a disruption are not counted
 //   disrupted       a disruption spends nothing of a budget: a task that has spent some of it has
 //                   failed that often
+//   given back      what gives its process back starts again, at no cost
 //   truth           Succeeded only when the leader's process really exited with 0
 //   deadline        failed by its deadline only when that much time has really passed
 //   evaluator       after the training an evaluator that has work is stopped by people alone
@@ -28,6 +29,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,7 +94,7 @@ class Simulation : SimulatedTasks {
       each.started_at = now();
       each.next_event = now() + (id.type == TaskType::kPs ? 1e9 : Uniform(1, 120));
       if (Chance(0.1)) each.next_event = now() + 1.5e4;  // hangs
-      if (!FollowsDisruption(id)) starts_[id].push_back(now());
+      if (!FollowsDisruption(id, each)) starts_[id].push_back(now());
       CheckStart(id);
       return;
     }
@@ -122,19 +124,18 @@ class Simulation : SimulatedTasks {
 
   // Whether no budget counts the task's newest start. With gangs a disruption starts others, too:
   // what was decided is believed then.
-  bool FollowsDisruption(TaskId id) {
-    if (HasGangs()) {
-      const auto free = free_starts_.find(id);
-      return free != free_starts_.end() && std::exchange(free->second, false);
-    }
-    bool disrupted = false;
-    const Incarnation* previous = nullptr;
+  bool FollowsDisruption(TaskId id, const Incarnation& newest) {
+    // Of the last one that ran, if none has failed since.
+    bool disrupted = false, given_back = false;
     for (const auto& [key, each] : incarnations_) {
-      if (key.first != id) continue;
-      disrupted = previous != nullptr && !previous->is_gone && previous->end.disrupted;
-      previous = &each;
+      if (key.first != id || &each == &newest) continue;
+      const bool has_run = each.started_at > 0, is_given_back = given_back_.contains(key);
+      given_back = is_given_back && (has_run || given_back);
+      disrupted = has_run ? !each.is_gone && each.end.disrupted : is_given_back && disrupted;
     }
-    return disrupted;
+    if (given_back || !HasGangs()) return given_back || disrupted;
+    const auto free = free_starts_.find(id);
+    return free != free_starts_.end() && std::exchange(free->second, false);
   }
 
   void CheckDisruptions(const JobStatus& before, const JobStatus& s) {
@@ -216,6 +217,7 @@ class Simulation : SimulatedTasks {
     spec_.suspend = now() >= suspend_at_ && now() < resume_at_;
     Observed observed = Deliver();
     observed.cancelled = cancelled_;
+    if (Chance(0.02)) observed.give_back = GiveBackSome();
     const JobStatus before = status_;
     const Reconciled result = reconcile_(spec_, status_, observed, clock);
     CheckPass(before, result);
@@ -223,6 +225,7 @@ class Simulation : SimulatedTasks {
     CheckEvaluator(before, result.status);
     CheckSuspended(before, result.status);
     CheckDisruptions(before, result.status);
+    CheckGivenBack(before, result.status);
     status_ = result.status;  // the journal: written before anything is done
     wake_after_ = result.wake_after;
     if (Chance(0.05)) {  // the coordinator dies before it acts; what it was told is forgotten
@@ -232,6 +235,31 @@ class Simulation : SimulatedTasks {
     for (const Action& action : result.actions) {
       if (!Chance(0.1)) Do(action);
       if (Chance(0.1)) Do(action);
+    }
+  }
+
+  GiveBack GiveBackSome() {
+    GiveBack some = {.note = "no room", .pause_seconds = Uniform(1, 30)};
+    for (const auto& [id, task] : status_.tasks) {
+      if (Chance(0.7)) some.tasks.push_back(id);
+    }
+    return some;
+  }
+
+  // What was given back starts again, and no budget counts that.
+  void CheckGivenBack(const JobStatus& before, const JobStatus& s) {
+    if (s.gave_back == before.gave_back) return;
+    for (const auto& [id, task] : s.tasks) {
+      const auto old = before.tasks.find(id);
+      const bool is_given_back =
+          old != before.tasks.end() && old->second.phase != TaskPhase::kStopping &&
+          task.phase == TaskPhase::kStopping && task.stop_reason.starts_with("given back");
+      if (!is_given_back) continue;
+      given_back_.insert({id, task.incarnation});
+      if (!task.restart_after) Violated(StrCat("given back: ", TaskName(id), " does not return"));
+      if (task.restarts != old->second.restarts || task.disruptions != old->second.disruptions) {
+        Violated(StrCat("given back: ", TaskName(id), " pays for it"));
+      }
     }
   }
 
@@ -321,6 +349,7 @@ class Simulation : SimulatedTasks {
   JobStatus status_;
   std::map<TaskId, std::vector<double>> starts_;  // those that a budget counts
   std::map<TaskId, bool> free_starts_;            // with gangs: the next one is not counted
+  std::set<std::pair<TaskId, int64_t>> given_back_;
   std::deque<Observed> history_;
   double wake_after_ = 0, wall_offset_ = 0, boot_time_ = 0;
   int boot_ = 0, passes_ = 0;

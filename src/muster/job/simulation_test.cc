@@ -179,6 +179,14 @@ Reconciled CountsDisruptions(const JobSpec& spec, const JobStatus& status, const
   return Reconcile(spec, status, changed, now);
 }
 
+Reconciled CountsWhatIsGivenBack(const JobSpec& spec, const JobStatus& status,
+                                 const Observed& observed, const Now& now) {
+  Reconciled result = Reconcile(spec, status, observed, now);
+  if (result.status.gave_back == status.gave_back) return result;
+  for (const TaskId id : observed.give_back->tasks) ++result.status.tasks.at(id).restarts;
+  return result;
+}
+
 TEST(Simulation, EachPlantedBugIsCaught) {
   const std::vector<PlantedBug> bugs = {
       Bug("takes absence for an end", "one live", TakesAbsenceForAnEnd),
@@ -198,10 +206,11 @@ TEST(Simulation, EachPlantedBugIsCaught) {
       Bug("lets a finishing job finish", "cancelled", LetsAFinishingJobFinish),
       Bug("stops only what runs", "cancelled", StopsOnlyWhatRuns),
       Bug("counts disruptions", "disrupted", CountsDisruptions),
+      Bug("counts what is given back", "given back", CountsWhatIsGivenBack),
   };
   ExpectBugsAreCaught(bugs, 2000,
                       {"one live", "waits", "ends", "budget", "truth", "deadline", "nothing left",
-                       "final", "suspended", "cancelled", "evaluator", "disrupted"});
+                       "final", "suspended", "cancelled", "evaluator", "disrupted", "given back"});
 }
 
 }  // namespace

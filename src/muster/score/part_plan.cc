@@ -228,6 +228,12 @@ absl::StatusOr<PartPlan> OpenPartPlan(io::FileSystem& files, const std::string& 
   return there;
 }
 
+absl::Status RemoveUnusedPlan(io::FileSystem& files, const std::string& folder) {
+  MUSTER_ASSIGN_OR_RETURN(const auto names, files.List(folder));
+  if (names != std::vector<std::string>{kPlanName}) return absl::OkStatus();
+  return files.RemoveAll(folder);
+}
+
 std::string PartPath(const std::string& folder, const PartPlan& plan, int part) {
   return io::JoinPath(folder,
                       absl::StrFormat("part-%05d-of-%05d%s", part, plan.parts, plan.suffix));

@@ -86,6 +86,9 @@ absl::StatusOr<PartPlan> MakePartPlan(io::FileSystem& files, const PartPlanOptio
 absl::StatusOr<PartPlan> OpenPartPlan(io::FileSystem& files, const std::string& folder,
                                       const PartPlan& wanted, const data::SourceSpec& source = {});
 
+// Removes the folder if it has nothing but a plan: no part of it was made.
+absl::Status RemoveUnusedPlan(io::FileSystem& files, const std::string& folder);
+
 // FOLDER/part-00002-of-00008.csv
 std::string PartPath(const std::string& folder, const PartPlan& plan, int part);
 

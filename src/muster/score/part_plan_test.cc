@@ -53,6 +53,16 @@ TEST_F(PartPlanTest, PartsAreWholeFilesIfThereAreEnough) {
   EXPECT_EQ(PartPath("out", *plan, 2), "out/part-00002-of-00003.csv");
 }
 
+TEST_F(PartPlanTest, AFolderWithNothingButAPlanIsRemoved) {
+  const PartPlan plan = OpenPartPlan(*files_, "out", Make(2).value()).value();
+  Write("out/part-00000-of-00003.csv.tmp", "x");
+  EXPECT_TRUE(RemoveUnusedPlan(*files_, "out").ok());
+  EXPECT_TRUE(OpenPartPlan(*files_, "out", Make(2).value()).ok());
+  EXPECT_TRUE(files_->Remove("out/part-00000-of-00003.csv.tmp").ok());
+  EXPECT_TRUE(RemoveUnusedPlan(*files_, "out").ok());
+  EXPECT_TRUE(absl::IsNotFound(files_->Stat("out").status()));
+}
+
 TEST_F(PartPlanTest, FewerFilesAreCutByRecord) {
   const auto plan = Make(4);
   ASSERT_TRUE(plan.ok());

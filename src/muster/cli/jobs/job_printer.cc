@@ -114,6 +114,14 @@ std::string NoteLines(JsonFields& job) {
   return text;
 }
 
+// Of a job whose coordinator does not answer, so that what it wrote down last is shown.
+std::string AgeLine(JsonFields& job) {
+  const std::string phase = job.Text("phase");
+  const bool is_over = phase == "succeeded" || phase == "failed";
+  if (is_over || !job.Has("age")) return "";
+  return StrCat("what follows was true ", FormatDuration(job.Number("age", 0)), " ago\n");
+}
+
 // "" where none vanished.
 std::string LossLines(const Json& losses) {
   std::string text;
@@ -174,8 +182,9 @@ std::string JobTable(const Json& job) {
   }
   std::string place = fields.Text("application");  // of YARN
   if (!place.empty()) place += StrCat(", ", fields.Text("page"), "\n");
-  return StrCat(JobLine(job), "\n", place, NoteLines(fields), RecordLine(fields.List("tasks")),
-                LossLines(fields.List("lost_checkpoints")), rows.size() > 1 ? Aligned(rows) : "");
+  return StrCat(JobLine(job), "\n", place, AgeLine(fields), NoteLines(fields),
+                RecordLine(fields.List("tasks")), LossLines(fields.List("lost_checkpoints")),
+                rows.size() > 1 ? Aligned(rows) : "");
 }
 
 std::string JobList(const std::vector<Json>& jobs, double now, size_t columns) {

@@ -56,6 +56,13 @@ TEST(JobTableTest, AJobWithoutTasksHasNoTable) {
   EXPECT_EQ(JobTable(job), "job j active (it is refused)\n");
 }
 
+TEST(JobTableTest, WhatWasWrittenDownLongAgoSaysSo) {
+  Json job = {{"name", "j"}, {"phase", "active"}, {"age", 75.0}, {"tasks", Json::array()}};
+  EXPECT_EQ(JobTable(job), "job j active\nwhat follows was true 1m 15s ago\n");
+  job["phase"] = "failed";
+  EXPECT_EQ(JobTable(job), "job j failed\n");
+}
+
 TEST(FailureTextTest, WhatTheMessageSaysIsNotSaidAgain) {
   Json job = {{"name", "j"},
               {"phase", "failed"},

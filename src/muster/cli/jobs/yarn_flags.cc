@@ -23,7 +23,7 @@ namespace muster::cli {
 namespace {
 
 constexpr const char* kYarnFlags[] = {"--queue",  "--node-label", "--placement", "--image",
-                                      "--keytab", "--memory",     "--cores"};
+                                      "--keytab", "--memory",     "--cores",     "--gang-timeout"};
 
 // VALUE for all types of task (""), ROLE=VALUE for one.
 absl::StatusOr<std::map<std::string, std::string>> ParseByRole(
@@ -61,6 +61,7 @@ absl::StatusOr<launch::yarn::SubmitOptions> MakeOptions(const YarnFlags& flags) 
   options.folders = flags.folders;
   MUSTER_ASSIGN_OR_RETURN(const double bytes, job::ParseQuantity(flags.memory));
   options.memory_bytes = static_cast<int64_t>(bytes);
+  MUSTER_ASSIGN_OR_RETURN(options.gang_seconds, job::ParseDuration(flags.gang_timeout));
   MUSTER_ASSIGN_OR_RETURN(options.program, OwnProgram());
   return options;
 }
@@ -110,8 +111,19 @@ void AddYarnFlags(CLI::App& verb, YarnFlags* flags) {
       ->needs(on)
       ->check(CLI::Range(0.01, 4096.0))
       ->capture_default_str();
+  verb.add_option("--gang-timeout", flags->gang_timeout,
+                  "How long tasks keep YARN's containers while others of the job get none: then "
+                  "all are given back and asked for again later; 0: without an end")
+      ->needs(on)
+      ->check([](const std::string& text) {
+        const auto seconds = job::ParseDuration(text);
+        return seconds.ok() ? std::string() : std::string(ToStd(seconds.status().message()));
+      })
+      ->type_name("DURATION")
+      ->capture_default_str();
   Group(verb, kCluster,
-        {"--queue", "--node-label", "--placement", "--image", "--keytab", "--memory", "--cores"});
+        {"--queue", "--node-label", "--placement", "--image", "--keytab", "--memory", "--cores",
+         "--gang-timeout"});
   for (const char* const name : kYarnFlags) flags->options.push_back(verb.get_option(name));
 }
 

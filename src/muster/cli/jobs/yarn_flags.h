@@ -17,6 +17,7 @@ inline constexpr char kYarnPlace[] = "YARN";
 struct YarnFlags {
   std::string queue, placement, keytab;
   std::vector<std::string> node_labels, images;  // VALUE or ROLE=VALUE
+  std::string gang_timeout = "5m";               // a duration
   std::string memory = "2Gi";                    // a quantity, as in a TFJob
   double cores = 1;
   // Not flags: launch::yarn::SubmitOptions::folders.
@@ -24,8 +25,8 @@ struct YarnFlags {
   std::vector<const CLI::Option*> options = {};  // all of these flags
 };
 
-// Adds --queue, --node-label, --placement, --image, --keytab, --memory and --cores, which
-// need --on.
+// Adds --queue, --node-label, --placement, --image, --keytab, --memory, --cores and
+// --gang-timeout, which need --on.
 void AddYarnFlags(CLI::App& verb, YarnFlags* flags);
 // Throws CLI::ValidationError for one of these flags that was given, but for those of `used`:
 // elsewhere than on YARN it would have no effect.

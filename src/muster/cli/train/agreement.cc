@@ -195,6 +195,7 @@ constexpr FlagUse kFlagUses[] = {
     {.flag = "--node-label", .why_not = kStarts},
     {.flag = "--memory", .why_not = kStarts},
     {.flag = "--cores", .why_not = kStarts},
+    {.flag = "--gang-timeout", .why_not = kStarts},
     {.flag = "--detach", .why_not = kStarts},
     {.flag = "--job", .why_not = "tasks compare the job's name before anything else"},
 };

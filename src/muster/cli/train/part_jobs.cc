@@ -88,7 +88,11 @@ void PrintDoneParts(const std::string& folder, const std::vector<bool>& done) {
 
 absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
                         const std::vector<std::string>& arguments, const std::string& checkpoint,
-                        std::FILE* out) {
+                        std::FILE* out, const std::function<void()>& undo) {
+  const auto ended = [&undo](absl::Status status) {
+    if (!status.ok() && undo) undo();
+    return status;
+  };
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   JobFlags job;
   job.workers = flags.workers;
@@ -112,10 +116,10 @@ absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
   // the folder is only read, so changes in it are not their progress
   request.spec.model_dir.clear();
   if (flags.is_elsewhere()) {
-    MUSTER_RETURN_IF_ERROR(SubmitToYarn(request, flags.yarn));
+    MUSTER_RETURN_IF_ERROR(ended(SubmitToYarn(request, flags.yarn)));
     return FollowByName(request.spec.name, request.spec, out);
   }
-  return StartJob(request, local, /*detach=*/false, out);
+  return ended(StartJob(request, local, /*detach=*/false, out));
 }
 
 }  // namespace muster::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,9 +51,10 @@ absl::StatusOr<std::string> RejectsPath(io::FileSystem& files, const std::string
 void PrintDoneParts(const std::string& folder, const std::vector<bool>& done);
 
 // Runs VERB ARGUMENTS --task I for each worker I, with this checkpoint, and prints what the
-// workers write to `out`. ABORTED if the job failed; the message says why.
+// workers write to `out`. ABORTED if the job failed; the message says why. `undo`: called after an
+// error if nothing of the job runs any more.
 absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
                         const std::vector<std::string>& arguments, const std::string& checkpoint,
-                        std::FILE* out);
+                        std::FILE* out, const std::function<void()>& undo = {});
 
 }  // namespace muster::cli

@@ -143,6 +143,16 @@ def test_no_output_takes_the_place_of_the_data(muster, place) -> None:
     assert not list(place.glob("out*")) and not list(place.glob("-"))
 
 
+def test_a_job_that_fails_before_any_part_leaves_no_folder(muster, place, monkeypatch) -> None:
+    monkeypatch.setenv("MUSTER_HOME", str(place / "home"))
+    pathlib.Path("other.csv").write_text("z,y\n1,1\n")
+    assert "column 'x' is not in the header" in muster.fail(*predict("other.csv", "out", "--workers", 2))
+    assert not pathlib.Path("out").exists()
+    muster.run(*predict("good.csv", "out", "--workers", 2))
+    muster.fail(*predict("other.csv", "out", "--workers", 2))
+    assert len(list(place.glob("out/part-*"))) == 2
+
+
 def test_data_without_rows_has_no_predictions(muster, place) -> None:
     assert "0 examples" in muster.run(*predict("empty.csv", "out.csv"))
     assert pathlib.Path("out.csv").read_text() == "row,logits,logistic,class_ids,classes\n"

@@ -270,7 +270,9 @@ absl::Status RunParts(PredictFlags flags, const std::vector<std::string>& argume
     flags.trained.checkpoint = plan.checkpoint;
     return RunTask(std::move(flags));
   }
-  return RunPartJob("predict", flags.parts, arguments, plan.checkpoint, stdout);
+  return RunPartJob("predict", flags.parts, arguments, plan.checkpoint, stdout, [&] {
+    score::RemoveUnusedPlan(*files, flags.out).IgnoreError();  // the job's error counts
+  });
 }
 
 // Runs a job whose tasks take the partitions in turn. Their ranges and the checkpoint are those of

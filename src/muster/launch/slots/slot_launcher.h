@@ -51,6 +51,12 @@ class SlotLauncher : public control::Launcher {
   std::string GetPlace(job::TaskId task, int64_t incarnation) const override {
     return table_.GetHost(task, incarnation);
   }
+  bool LacksProcess(job::TaskId task, int64_t incarnation) const override {
+    return table_.LacksProcess(task, incarnation);
+  }
+  std::string DescribeProcess() const override {
+    return table_.gives().empty() ? Launcher::DescribeProcess() : table_.gives();
+  }
   std::vector<job::TaskObservation> Observe() override { return table_.Observe(now()); }
 
  private:

@@ -102,6 +102,37 @@ TEST_F(SlotLauncherTest, ADamagedRecordIsAnErrorThatNamesIt) {
   }
 }
 
+TEST_F(SlotLauncherTest, KnowsWhatThePlatformHasNotGivenYet) {
+  launcher_->Start({.task = kWorker0, .incarnation = 7});
+  EXPECT_TRUE(launcher_->LacksProcess(kWorker0, 7));
+  ASSERT_TRUE(Report().ok());
+  Slot slot{.id = "a", .task = kWorker0, .incarnation = 7, .state = Slot::State::kAsked};
+  ASSERT_TRUE(Report({slot}).ok());
+  EXPECT_TRUE(launcher_->LacksProcess(kWorker0, 7));
+  slot.process = "p-1";  // it is being started
+  ASSERT_TRUE(Report({slot}).ok());
+  EXPECT_FALSE(launcher_->LacksProcess(kWorker0, 7));
+  slot.state = Slot::State::kRunning;
+  ASSERT_TRUE(Report({slot}).ok());
+  EXPECT_FALSE(launcher_->LacksProcess(kWorker0, 7));
+  slot.state = Slot::State::kEnded;
+  ASSERT_TRUE(Report({slot}).ok());
+  EXPECT_FALSE(launcher_->LacksProcess(kWorker0, 7));
+  EXPECT_FALSE(launcher_->LacksProcess(kWorker0, 8)) << "nobody wants it";
+  launcher_->Start({.task = kWorker0, .incarnation = 9});
+  launcher_->Kill(kWorker0, 9);
+  EXPECT_FALSE(launcher_->LacksProcess(kWorker0, 9));
+}
+
+TEST_F(SlotLauncherTest, SaysWhatTheProviderGives) {
+  EXPECT_EQ(launcher_->DescribeProcess(), "process");
+  const ProviderReport report{
+      .provider = "yarn", .gives = "container of YARN's queue root.q", .attempt = 1, .sequence = 1};
+  EXPECT_EQ(ReportFromJson(ToJson(report)).value(), report);
+  ASSERT_TRUE(launcher_->Route().handle(ToJson(report)).ok());
+  EXPECT_EQ(launcher_->DescribeProcess(), report.gives);
+}
+
 TEST_F(SlotLauncherTest, SaysThatItDoesNotSeeEnds) {
   EXPECT_FALSE(launcher_->traits().sees_ends);
   EXPECT_EQ(launcher_->traits().lease_seconds, 10);

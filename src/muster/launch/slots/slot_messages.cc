@@ -139,6 +139,7 @@ Json ToJson(const ProviderReport& report) {
                {"attempt", report.attempt},
                {"sequence", report.sequence},
                {"slots", Json::array()}};
+  if (!report.gives.empty()) json["gives"] = report.gives;
   for (const Slot& slot : report.slots) json["slots"].push_back(SlotJson(slot));
   for (const EndedProcess& each : report.ended) {
     Json ended = {{"process", each.process}};
@@ -152,6 +153,7 @@ absl::StatusOr<ProviderReport> ReportFromJson(const Json& json) {
   JsonFields fields(json, "report");
   ProviderReport report;
   report.provider = fields.Text("provider").substr(0, kMaxText);
+  report.gives = fields.Text("gives").substr(0, kMaxText);
   report.attempt = fields.Int("attempt", 0, 1, kMaxInt64);
   if (report.attempt == 0) fields.Fail("\"attempt\" is missing");
   report.sequence = fields.Int("sequence", 0, 1, kMaxInt64);

@@ -50,6 +50,7 @@ struct EndedProcess {
 
 struct ProviderReport {
   std::string provider = {};  // "yarn", "spark"
+  std::string gives = {};     // what a slot is, for people: "container of YARN's queue root.q"
   int64_t attempt = 0;        // grows with each start of the provider, from 1
   int64_t sequence = 0;       // grows with each report of an attempt, from 1
   std::vector<Slot> slots = {};

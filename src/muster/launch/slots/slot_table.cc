@@ -197,6 +197,7 @@ ProviderAnswer SlotTable::Take(const ProviderReport& report, double now) {
   sequence_ = report.sequence;
   heard_at_ = now;
   slots_ = report.slots;
+  gives_ = report.gives;
   SeeSlots();
   SeeEnds(report.ended);
   return AnswerTo(report);
@@ -265,6 +266,18 @@ std::vector<job::TaskObservation> SlotTable::Observe(double now) {
     seen.push_back(each);
   }
   return seen;
+}
+
+bool SlotTable::LacksProcess(job::TaskId task, int64_t incarnation) const {
+  const Key key{task, incarnation};
+  const auto entry = entries_.find(key);
+  const bool is_open = entry != entries_.end() && entry->second.wanted && !entry->second.killed &&
+                       !entry->second.over && entry->second.admitted.empty();
+  if (!is_open) return false;
+  const std::span<const Slot* const> slots = GetSlots(key);
+  return std::all_of(slots.begin(), slots.end(), [](const Slot* slot) {
+    return slot->state == Slot::State::kAsked && slot->process.empty();
+  });
 }
 
 std::string SlotTable::GetHost(job::TaskId task, int64_t incarnation) const {

@@ -84,6 +84,10 @@ class SlotTable {
   bool emptied() const { return emptied_; }
   // Where the slot of the incarnation is, for people; "" if that is not known.
   std::string GetHost(job::TaskId task, int64_t incarnation) const;
+  // Whether the incarnation is wanted and the platform has given no process for it yet.
+  bool LacksProcess(job::TaskId task, int64_t incarnation) const;
+  // What the provider says that it gives, for people; "" before its first report.
+  const std::string& gives() const { return gives_; }
   // When the newest attempt last reported; none: it never has.
   std::optional<double> heard_at() const { return heard_at_; }
 
@@ -125,7 +129,7 @@ class SlotTable {
   std::map<Key, Entry> entries_;
   std::map<int64_t, job::TaskId> tasks_;   // by the number of each incarnation that is known
   std::map<job::TaskId, int64_t> newest_;  // incarnation of each task
-  std::string final_;
+  std::string final_, gives_;
   bool emptied_ = false;
   std::optional<double> heard_at_;
 };

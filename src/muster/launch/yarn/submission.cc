@@ -346,6 +346,7 @@ absl::StatusOr<control::PlaceRecord> SubmitJob(const job::JobSpec& spec,
   options.lease_seconds = std::max(options.lease_seconds, kLeaseSeconds);
   options.rendezvous_seconds = 0;  // containers may wait in a queue for any time
   options.working_directory.clear();
+  options.gang_seconds = submit.gang_seconds;
   options.tony_environment = true;
   Submitting job = {spec, options, submit, config, folder};
   const auto files = files::OpenFileSystems();

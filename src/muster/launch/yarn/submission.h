@@ -32,6 +32,7 @@ struct SubmitOptions {
   std::string keytab = {};  // a file, by which the job gets tickets; "": delegation tokens alone
   int64_t memory_bytes = int64_t{2} << 30;  // of a task whose template limits none
   double cores = 1;                         // the same
+  double gang_seconds = 300;                // as in control::CoordinatorOptions
   std::string program = {};                 // this muster, which the containers run
   // Folders and files of this machine, with the paths that they have in each task's folder.
   std::vector<std::pair<std::string, std::string>> folders = {};

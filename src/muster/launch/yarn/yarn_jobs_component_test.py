@@ -118,3 +118,18 @@ def test_an_application_that_is_killed_leaves_nothing_running(jobs: YarnJobs) ->
     status = jobs.status(job)
     assert status["phase"] == "failed"
     assert "was ended by YARN (KILLED" in status["message"]
+
+
+def test_a_job_of_another_user_says_whose_it_is(jobs: YarnJobs) -> None:
+    name = jobs.run_on_yarn("--", "sleep", "1000")
+    jobs.running(name, "worker-0")
+    jobs.environment["HADOOP_USER_NAME"] = "other"
+    for verb in ("status", "logs"):
+        result = jobs.call(verb, name)
+        (line,) = result.stderr.splitlines()
+        assert result.returncode == 1, result.stdout
+        assert f"the job of {jobs.application(name)} is that of tester, and other may not read its files" in line
+        assert "ask as tester (HADOOP_USER_NAME" in line and "RemoteException" not in line, line
+    jobs.environment["HADOOP_USER_NAME"] = "tester"
+    jobs.ok("stop", name)
+    jobs.wait_until_nothing_runs(name)

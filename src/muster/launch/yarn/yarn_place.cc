@@ -130,6 +130,8 @@ absl::StatusOr<Json> YarnPlace::DescribeJournal() {
                           control::StatusFromJson(fields.Object("status"), path + ": status"));
   Json job = control::DescribeJob(spec, status, journal.state);
   if (job["tasks"].empty()) AddPendingTasks(spec, &job);
+  const std::chrono::duration<double> wall = std::chrono::system_clock::now().time_since_epoch();
+  if (status.last_wall > 0) job["age"] = std::max(0.0, wall.count() - status.last_wall);
   return job;
 }
 
@@ -156,9 +158,20 @@ absl::StatusOr<Json> YarnPlace::DescribeWithout(const absl::Status& silence) {
   return job;
 }
 
+// Its files are those of the user who has submitted it.
+absl::Status YarnPlace::ExplainDenied() {
+  const auto app = client_->Get(record_.id);
+  const std::string owner = app.ok() && app->user != logs_.user ? app->user : "another user";
+  return absl::PermissionDeniedError(
+      StrCat("the job of ", record_.id, " is that of ", owner, ", and ", logs_.user,
+             " may not read its files in ", record_.staging, ": ask as ", owner,
+             " (HADOOP_USER_NAME, or kinit where Hadoop has Kerberos), or look at ", page_));
+}
+
 absl::StatusOr<Json> YarnPlace::Describe() {
   auto job = Ask("GET", "/v1/status", Json());
   if (!job.ok()) job = DescribeWithout(job.status());
+  if (absl::IsPermissionDenied(job.status())) return ExplainDenied();
   if (!job.ok()) return Annotate(job.status(), StrCat("the job of ", record_.id));
   ExplainLacking(&*job);
   (*job)["application"] = record_.id;

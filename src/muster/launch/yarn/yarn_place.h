@@ -56,6 +56,7 @@ class YarnPlace : public control::JobPlace, private ContainerLookup {
   absl::StatusOr<Json> Ask(const std::string& method, const std::string& path, const Json& body);
   absl::StatusOr<Json> DescribeJournal();
   absl::StatusOr<Json> DescribeWithout(const absl::Status& silence);
+  absl::Status ExplainDenied();
   void ExplainLacking(Json* job);
 
   const control::JobFolder folder_;

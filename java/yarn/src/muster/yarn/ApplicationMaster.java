@@ -168,6 +168,7 @@ public final class ApplicationMaster {
     report.put("provider", "yarn");
     report.put("attempt", attempt);
     report.put("sequence", ++sequence);
+    report.put("gives", "container of YARN's queue " + platform.getQueue());
     ArrayNode slots = report.putArray("slots");
     ArrayNode ended = report.putArray("ended");
     synchronized (platform) {

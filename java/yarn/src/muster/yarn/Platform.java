@@ -45,6 +45,7 @@ final class Platform implements ResourceManager.Listener {
   private final ResourceManager manager = new ResourceManager(this);
   private final NMClient nodes = NMClient.createNMClient();
   private Resource most;
+  private String queue = "";
   private boolean isShutDown;
   private String error = "";
 
@@ -71,6 +72,7 @@ final class Platform implements ResourceManager.Listener {
     RegisterApplicationMasterResponse answer = manager.register(configuration, host, trackingUrl);
     synchronized (this) {
       most = answer.getMaximumResourceCapability();
+      queue = answer.getQueue();
       adopt(answer.getContainersFromPreviousAttempts());
     }
   }
@@ -86,6 +88,11 @@ final class Platform implements ResourceManager.Listener {
       }
     }
     notifyAll();
+  }
+
+  /** The queue that the application is in. */
+  synchronized String getQueue() {
+    return queue;
   }
 
   synchronized List<Slot> getSlots() {
