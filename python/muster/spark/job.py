@@ -154,7 +154,9 @@ class Job:
             raise self._error
         assert self._result is not None
         if self._result.phase != "succeeded":
-            tail = self._tails.get(self._result.message.split(":")[0], "")
+            # "worker-1: exit code 1", or "job: worker-1: ..." where a budget of restarts is spent
+            named = self._result.message.split(": ")
+            tail = next((self._tails[name] for name in named if name in self._tails), "")
             lines = f"\n{tail}" if tail else ""
             raise binary.MusterError(f"the job {self.name} {self._result.phase}: {self._result.message}{lines}")
         return self._result

@@ -63,6 +63,12 @@ def test_rows_are_scored_as_keras_does(model: MusterModel, rows: Any, tmp_path: 
     assert judge.evaluate(scored) > 0.95
 
 
+def test_executors_train_an_exported_model(exported: str, rows: Any) -> None:
+    model = MusterEstimator(model=exported, epochs=20, batchSize=15, seed=1, workers=2, onExecutors=True).fit(rows)
+    judge = BinaryClassificationEvaluator(labelCol="y", rawPredictionCol="prediction")
+    assert judge.evaluate(model.transform(rows)) > 0.95
+
+
 def test_a_model_that_was_saved(model: MusterModel, rows: Any, tmp_path: pathlib.Path) -> None:
     model.write().save(str(tmp_path / "saved"))
     again = MusterModel.load(str(tmp_path / "saved"))
