@@ -128,9 +128,10 @@ def test_parameter_servers_are_stopped_at_the_end(spark: Any, tmp_path: pathlib.
     assert running(tmp_path) == [] and not ended.exists()
 
 
-def test_a_job_that_fails_says_its_last_lines(spark: Any, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_a_job_that_fails_says_its_last_lines(restarts: int, spark: Any, tmp_path: pathlib.Path) -> None:
     with pytest.raises(MusterError, match="failed.*\n(.*\n)*.*this task has lost its way"):
-        muster_spark.run(spark, [sys.executable, "-c", TASK, "fail"], workers=2, restarts=0,
+        muster_spark.run(spark, [sys.executable, "-c", TASK, "fail"], workers=2, restarts=restarts,
                          env={MARK: str(tmp_path)})  # fmt: skip
     assert running(tmp_path) == []
 
