@@ -105,22 +105,6 @@ absl::StatusOr<bool> IsJsonLines(std::string_view text, std::string_view path) {
   return inside.starts_with('"') || inside.starts_with('}');
 }
 
-// Whether CR alone ends lines, though an LF that came in by another way may be among them: then
-// what is quoted does not count.
-bool EndsLinesWithCr(std::string_view text) {
-  if (text.find('\n') == text.npos) return text.find('\r') + 1 < text.size();
-  constexpr size_t kMany = 4;  // for each LF
-  size_t alone = 0, feeds = 0;
-  bool is_quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"') is_quoted = !is_quoted;
-    if (is_quoted) continue;
-    if (text[i] == '\n') ++feeds;
-    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] != '\n') ++alone;
-  }
-  return feeds <= 1 ? alone > feeds : alone > kMany * feeds;
-}
-
 absl::StatusOr<Sniffed> SniffText(std::string_view text, bool whole, std::string_view path,
                                   const DataFormat& format) {
   Sniffed sniffed;
@@ -131,7 +115,8 @@ absl::StatusOr<Sniffed> SniffText(std::string_view text, bool whole, std::string
       return sniffed;
     }
   }
-  if (EndsLinesWithCr(text)) {
+  const size_t line_end = text.find('\r');
+  if (line_end != text.npos && line_end + 1 < text.size() && text.find('\n') == text.npos) {
     return absl::InvalidArgumentError(StrCat(
         path, ": its lines end with CR alone, as those of an old Macintosh, and are read only ",
         "with LF or CRLF; convert it: tr '\\r' '\\n' < ", path, " > new.csv"));
