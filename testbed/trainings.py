@@ -33,6 +33,13 @@ def write_rows(path: pathlib.Path, rows: int, with_id: bool = False) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
+def last_checkpoint(model: pathlib.Path) -> tuple[str, bytes]:
+    """The name and the bytes of the newest checkpoint."""
+    name = (model / "checkpoint").read_text().splitlines()[0].split('"')[1]
+    (data,) = model.glob(f"{name}.data-*")
+    return name, data.read_bytes()
+
+
 class Trainings:
     """Trainings on the same data, each into a separate folder."""
 

@@ -71,13 +71,6 @@ def weights(model: pathlib.Path) -> dict[str, bytes]:
     return {name: value.tobytes() for name, value in tensors.items() if not isinstance(value, bytes)}
 
 
-def last_checkpoint(model: pathlib.Path) -> tuple[str, bytes]:
-    """The name and the bytes of the newest checkpoint."""
-    name = (model / "checkpoint").read_text().splitlines()[0].split('"')[1]
-    (data,) = model.glob(f"{name}.data-*")
-    return name, data.read_bytes()
-
-
 def fail(muster: Muster, local: pathlib.Path, tmp_path: pathlib.Path, name: str, *flags: object) -> str:
     errors = muster.fail(*train(local, tmp_path / "m", name, "--max-steps", 5, *flags))
     assert len(errors.strip().splitlines()) == 1, errors

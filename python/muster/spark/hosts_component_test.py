@@ -12,7 +12,7 @@ import pytest
 from muster.binary import find
 from testbed import daemons, network
 from testbed.spark.hosts import SparkOnHosts
-from testbed.trainings import SPEC, write_rows
+from testbed.trainings import SPEC, last_checkpoint, write_rows
 
 DEADLINE = 300.0
 
@@ -23,11 +23,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkOnHosts]:
         pytest.skip(why)
     with network.Network() as cable:
         yield from daemons.run(SparkOnHosts(tmp_path_factory.mktemp("spark"), cable))
-
-
-def checkpoint(folder: pathlib.Path) -> bytes:
-    newest = sorted(folder.glob("model.ckpt-*.data-*"), key=lambda path: int(path.name.split("-")[1].split(".")[0]))
-    return newest[-1].read_bytes()
 
 
 def test_jobs_of_all_kinds_run_on_both_hosts(cluster: SparkOnHosts, tmp_path: pathlib.Path) -> None:
@@ -48,7 +43,7 @@ def test_jobs_of_all_kinds_run_on_both_hosts(cluster: SparkOnHosts, tmp_path: pa
     # A fit by two executors: the bytes of one machine.
     local = [find(), "train", tmp_path / "spec.yaml", "--train", tmp_path / "rows/part-*", "--workers", "2"]
     subprocess.run([*local, "--model-dir", tmp_path / "local"], check=True, capture_output=True, timeout=DEADLINE)
-    assert checkpoint(tmp_path / "model") == checkpoint(tmp_path / "local")
+    assert last_checkpoint(tmp_path / "model") == last_checkpoint(tmp_path / "local")
 
     # A feed: each row once, to nodes on both hosts.
     rows = [json.loads((tmp_path / f"rows-{index}").read_text()) for index in (0, 1)]

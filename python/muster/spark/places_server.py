@@ -152,8 +152,8 @@ class PlacesServer:
         token = secrets.token_hex(32)
         handler = type("Handler", (_Handler,), {"places": places, "token": token})
         context = home.server_context()
-        everywhere = "" if context is not None else LOOPBACK
-        self._server = _Server((everywhere, 0), handler, context)
+        interface = LOOPBACK if context is None else ""  # "": every one
+        self._server = _Server((interface, 0), handler, context)
         scheme = "http" if context is None else "https"
         url = f"{scheme}://{home.host}:{self._server.server_address[1]}/"
         self.reach = Reach(url, token, home.authority)

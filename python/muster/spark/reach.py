@@ -6,6 +6,7 @@ encrypts that, and then with certificates that the driver makes for each job.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pathlib
@@ -37,20 +38,26 @@ class Reach(NamedTuple):
 
     def post(self, body: Mapping[str, Any], seconds: float, path: str = "") -> Dict[str, Any]:
         """The answer to a JSON body. Raises OSError or ValueError where none came."""
-        return self.call(path, json.dumps(body).encode(), seconds)
+        return self._call(path, json.dumps(body).encode(), seconds)
 
     def get(self, path: str, seconds: float) -> Dict[str, Any]:
-        return self.call(path, None, seconds)
+        return self._call(path, None, seconds)
 
-    def call(self, path: str, body: Optional[bytes], seconds: float) -> Dict[str, Any]:
+    def _call(self, path: str, body: Optional[bytes], seconds: float) -> Dict[str, Any]:
         request = urllib.request.Request(
             self.url + path, body,
             headers={"Content-Type": "application/json", "Authorization": f"Bearer {self.token}"},
         )  # fmt: skip
-        context = ssl.create_default_context(cadata=self.authority) if self.authority else None
+        context = _trusting(self.authority) if self.authority else None
         with urllib.request.urlopen(request, timeout=seconds, context=context) as answer:
             found: Dict[str, Any] = json.load(answer)
             return found
+
+
+@functools.lru_cache(maxsize=4)
+def _trusting(authority: str) -> ssl.SSLContext:
+    """Places ask many times a second: the certificate is parsed once."""
+    return ssl.create_default_context(cadata=authority)
 
 
 class Home:

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow
 import pytest
 
-from muster.spark.reach import machine_id
 from muster.spark.places_server import PlacesServer
+from muster.spark.reach import machine_id
 from muster.tfos import TFManager, TFNode, arrow_batches, feeder
 from muster.tfos.feed_server import SOCKET, FeedServer, Hello, ResultQueue
 from muster.tfos.feeder import Feed, FeedError

@@ -90,7 +90,7 @@ class RoomTest : public CoordinatorTest {
     coordinator_ = *Coordinator::New(spec, options_, InRoom());
     Pass();
   }
-  // What the agents say that are there, each second.
+  // Each second the agents of the tasks in `states_` report.
   void Wait(double seconds) {
     for (; seconds > 0; --seconds) {
       clock_.Advance(1);

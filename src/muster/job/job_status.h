@@ -103,7 +103,7 @@ struct JobStatus {
   std::vector<double> recent_disruptions;  // that restarted the whole gang
   bool gang_restart = false;               // all are being stopped to be restarted
   bool delete_sent = false;
-  int gave_back = 0;      // how often it gave its processes back, since it got too few
+  int gave_back = 0;      // how often the job gave back its processes: it had too few
   std::string room_note;  // why it did so last; "": all its tasks have run since
 
   // The job's own clock, in seconds since it was first seen. It never goes back and does not jump

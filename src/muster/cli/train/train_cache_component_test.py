@@ -12,6 +12,7 @@ import pytest
 
 from testbed import small_disk
 from testbed.muster import Muster
+from testbed.trainings import last_checkpoint
 
 MODEL = """
 inputs:
@@ -45,12 +46,6 @@ def words(clicks: pathlib.Path, model: pathlib.Path, *flags: object) -> list[obj
     return ["train", clicks / "model.yaml", "--train", clicks / "clicks.csv", "--model-dir", model, "--quiet", *flags]
 
 
-def weights(model: pathlib.Path) -> bytes:
-    newest = max(model.glob("model.ckpt-*.index"), key=lambda path: int(path.stem.partition("-")[2]))
-    (data,) = model.glob(f"{newest.stem}.data-*")
-    return data.read_bytes()
-
-
 def test_later_trainings_end_with_the_same_bytes(
     muster: Muster, clicks: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
@@ -58,7 +53,7 @@ def test_later_trainings_end_with_the_same_bytes(
     muster.run(*words(clicks, tmp_path / "plain"))
     for name in ("first", "second"):
         muster.run(*words(clicks, tmp_path / name, "--cache", cache))
-        assert weights(tmp_path / name) == weights(tmp_path / "plain")
+        assert last_checkpoint(tmp_path / name) == last_checkpoint(tmp_path / "plain")
     (file,) = cache.iterdir()
     assert file.suffix == ".features" and file.stat().st_mode & 0o077 == 0
     written = file.stat().st_ino
@@ -82,7 +77,7 @@ def test_a_training_reads_what_records_compile_has_made(
     assert (compiled["folder"], compiled["new"]) == (str(cache), False)
     for name, flags in (("plain", ()), ("cached", ("--cache", cache))):
         muster.run("train", spec, "--train", clicks / "clicks.csv", "--model-dir", tmp_path / name, "--quiet", *flags)
-    assert weights(tmp_path / "cached") == weights(tmp_path / "plain")
+    assert last_checkpoint(tmp_path / "cached") == last_checkpoint(tmp_path / "plain")
     assert [each.stat().st_ino for each in cache.iterdir()] == [made]
 
 
@@ -101,7 +96,7 @@ def test_workers_have_a_file_for_each_shard(
     muster.run(*words(clicks, tmp_path / "plain", "--workers", 2))
     for name in ("first", "second"):
         muster.run(*words(clicks, tmp_path / name, "--workers", 2, "--cache", cache))
-        assert weights(tmp_path / name) == weights(tmp_path / "plain")
+        assert last_checkpoint(tmp_path / name) == last_checkpoint(tmp_path / "plain")
         files = sorted(cache.iterdir())
         assert len(files) > 1 and all(file.suffix == ".features" for file in files)
 
@@ -121,7 +116,7 @@ def test_a_killed_training_leaves_no_file_that_is_used(
             os.utime(left, (1, 1))
     muster.run(*words(clicks, tmp_path / "plain"))
     muster.run(*words(clicks, tmp_path / "after", "--cache", cache))
-    assert weights(tmp_path / "after") == weights(tmp_path / "plain")
+    assert last_checkpoint(tmp_path / "after") == last_checkpoint(tmp_path / "plain")
     assert [file.suffix for file in cache.iterdir()] == [".features"]
 
 
@@ -144,5 +139,5 @@ def test_a_training_goes_on_where_the_cache_is_full(
         assert result.returncode == 0, result.stderr
         (line,) = [line for line in result.stderr.splitlines() if str(cache) in line]
         assert "features are not kept" in line and "No space left" in line
-        assert weights(tmp_path / "full") == weights(tmp_path / "plain")
+        assert last_checkpoint(tmp_path / "full") == last_checkpoint(tmp_path / "plain")
         assert not list(cache.iterdir())

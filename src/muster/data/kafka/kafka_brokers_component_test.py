@@ -12,11 +12,12 @@ import pytest
 
 from testbed.daemons import run
 from testbed.kafka.clicks import (
-    IN_ORDER, ROWS, fail, files, fill, last_checkpoint, train, values, weights,
+    IN_ORDER, ROWS, fail, files, fill, train, values, weights,
 )
 from testbed.kafka.cluster import Kafka
 from testbed.kafka.secure import SecureKafka
 from testbed.muster import Muster
+from testbed.trainings import last_checkpoint
 from testbed.waiting import wait
 
 

@@ -11,9 +11,10 @@ import time
 import pytest
 
 from testbed.kafka.clicks import (
-    IN_ORDER, PARTITIONS, ROWS, fail, files, fill, last_checkpoint, train, values, weights,
+    IN_ORDER, PARTITIONS, ROWS, fail, files, fill, train, values, weights,
 )
 from testbed.kafka.cluster import Kafka
+from testbed.trainings import last_checkpoint
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "tfrecord"])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import signal
 
-from testbed.kafka.clicks import fail, files, fill, last_checkpoint, train, values, weights
+from testbed.kafka.clicks import fail, files, fill, train, values, weights
 from testbed.kafka.followed import FOLLOW, offsets, segments, wait_for_segments, wait_for_step
 from testbed.held_back import is_held_back
+from testbed.trainings import last_checkpoint
 from testbed.waiting import wait
 
 ONCE = ("--no-shuffle", "--epochs", 1)

@@ -10,8 +10,9 @@ import signal
 import pytest
 
 from testbed.held_back import is_held_back
-from testbed.kafka.clicks import fill, last_checkpoint, train, values, weights
+from testbed.kafka.clicks import fill, train, values, weights
 from testbed.kafka.followed import FOLLOW, Followed, offsets, segments, wait_for_segments, wait_for_step
+from testbed.trainings import last_checkpoint
 from testbed.waiting import wait
 
 WORKERS = ("--workers", 2)

@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 from testbed.hadoop.cluster import Hdfs
 from testbed.muster import Muster
+from testbed.trainings import last_checkpoint
 
 ROWS, PARTS, GROUP = 6000, ("a", "b", "c"), 700
 SPEC = """
@@ -69,11 +70,6 @@ def train(table: pathlib.Path, data: object, model: pathlib.Path, *flags: object
             "--save-steps", 1000, *flags]  # fmt: skip
 
 
-def weights(model: pathlib.Path) -> bytes:
-    newest = max(model.glob("model.ckpt-*.index"), key=lambda path: int(path.stem.split("-")[-1]))
-    return newest.with_suffix(".data-00000-of-00001").read_bytes()
-
-
 @pytest.fixture(scope="module")
 def model(table: pathlib.Path, muster: Muster) -> pathlib.Path:
     muster.run(*train(table, table / "records/*", table / "model", "--no-shuffle"))
@@ -93,7 +89,7 @@ def test_a_training_continues_where_it_was(flags, table, muster, tmp_path) -> No
     for steps in (17, 90, 131):
         muster.run(*train(table, table / "table", tmp_path / "parts", "--max-steps", steps, *flags))
     muster.run(*train(table, table / "table", tmp_path / "parts", *flags))
-    assert weights(tmp_path / "parts") == weights(tmp_path / "whole")
+    assert last_checkpoint(tmp_path / "parts") == last_checkpoint(tmp_path / "whole")
 
 
 def test_an_evaluation_and_predictions_are_those_of_the_records(table, model, muster, tmp_path) -> None:

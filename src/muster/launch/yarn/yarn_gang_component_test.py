@@ -12,7 +12,6 @@ from testbed.daemons import run
 from testbed.hadoop.cluster import Hdfs
 from testbed.hadoop.yarn import Yarn
 from testbed.hadoop.yarn_jobs import YarnJobs
-from testbed.muster import Muster
 
 # Two nodes have room for seven containers of this size, or for six beside several ApplicationMasters.
 SIZE, ROOM, TASKS = "2Gi", 6, 5
@@ -28,16 +27,9 @@ class FairYarn(Yarn):
 
 
 @pytest.fixture(scope="module")
-def fair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yarn]:
+def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yarn]:
     for hdfs in run(Hdfs(pathlib.Path(tmp_path_factory.mktemp("fair")), data_nodes=1)):
         yield from run(FairYarn(hdfs))
-
-
-@pytest.fixture
-def jobs(muster: Muster, fair: Yarn, jar: str, tmp_path: pathlib.Path) -> Iterator[YarnJobs]:
-    jobs = YarnJobs(muster.binary, tmp_path, fair, jar)
-    yield jobs
-    jobs.close()
 
 
 def begin(jobs: YarnJobs, name: str, tasks: int, script: str, *flags: object) -> None:

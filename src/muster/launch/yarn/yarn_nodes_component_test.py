@@ -12,22 +12,14 @@ from testbed.daemons import run
 from testbed.hadoop.cluster import Hdfs
 from testbed.hadoop.yarn_jobs import YarnJobs
 from testbed.hadoop.yarn_kinds import GPUS, LABEL, UnlikeYarn
-from testbed.muster import Muster
 
 SMALL, LARGE = "localhost", "127.0.0.2"  # the hosts of the two nodes, as Hadoop calls them
 
 
 @pytest.fixture(scope="module")
-def unlike(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UnlikeYarn]:
+def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UnlikeYarn]:
     for hdfs in run(Hdfs(pathlib.Path(tmp_path_factory.mktemp("unlike")), data_nodes=1)):
         yield from run(UnlikeYarn(hdfs))
-
-
-@pytest.fixture
-def jobs(muster: Muster, unlike: UnlikeYarn, jar: str, tmp_path: pathlib.Path) -> Iterator[YarnJobs]:
-    jobs = YarnJobs(muster.binary, tmp_path, unlike, jar)
-    yield jobs
-    jobs.close()
 
 
 def hosts(jobs: YarnJobs, name: str, *flags: object, memory: str = "128Mi") -> dict[str, str]:
@@ -112,18 +104,18 @@ spec:
 """
 
 
-def test_gpus_are_asked_for(jobs: YarnJobs, unlike: UnlikeYarn) -> None:
+def test_gpus_are_asked_for(jobs: YarnJobs, yarn: UnlikeYarn) -> None:
     (jobs.folder / "job.yaml").write_text(JOB.replace("NAME", "gpus").replace("COUNT", "1"))
     jobs.ok("submit", "job.yaml", "--on", "yarn")
     task = jobs.running("gpus", "worker-0")
     assert task["place"].startswith(LARGE)
-    assert unlike.used_gpus() == 1
+    assert yarn.used_gpus() == 1
     jobs.ok("stop", "gpus")
-    jobs.wait(lambda: unlike.used_gpus() == 0, "for the GPU to be given back")
+    jobs.wait(lambda: yarn.used_gpus() == 0, "for the GPU to be given back")
 
 
-def test_more_gpus_than_a_node_has(jobs: YarnJobs, unlike: UnlikeYarn) -> None:
-    jobs.wait(lambda: unlike.free_gpus() == GPUS, "for the node with GPUs")
+def test_more_gpus_than_a_node_has(jobs: YarnJobs, yarn: UnlikeYarn) -> None:
+    jobs.wait(lambda: yarn.free_gpus() == GPUS, "for the node with GPUs")
     (jobs.folder / "job.yaml").write_text(JOB.replace("NAME", "many").replace("COUNT", "3"))
     result = jobs.call("submit", "job.yaml", "--on", "yarn")
     assert result.returncode == 1, result.stderr

@@ -158,7 +158,7 @@ absl::StatusOr<Json> YarnPlace::DescribeWithout(const absl::Status& silence) {
   return job;
 }
 
-// Its files are those of the user who has submitted it.
+// Only the user who submitted a job may read its staging folder.
 absl::Status YarnPlace::ExplainDenied() {
   const auto app = client_->Get(record_.id);
   const std::string owner = app.ok() && app->user != logs_.user ? app->user : "another user";

@@ -16,16 +16,9 @@ from testbed.muster import Muster
 
 
 @pytest.fixture(scope="module", params=["3.3.6"])
-def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yarn]:
+def yarn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yarn]:
     for hdfs in run(Hdfs(pathlib.Path(tmp_path_factory.mktemp("older")), version=request.param)):
         yield from run(Yarn(hdfs))
-
-
-@pytest.fixture
-def jobs(muster: Muster, older: Yarn, jar: str, tmp_path: pathlib.Path) -> Iterator[YarnJobs]:
-    jobs = YarnJobs(muster.binary, tmp_path, older, jar)
-    yield jobs
-    jobs.close()
 
 
 def test_two_workers_train(jobs: YarnJobs, muster: Muster, tmp_path_factory: pytest.TempPathFactory) -> None:
