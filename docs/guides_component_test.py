@@ -28,7 +28,7 @@ OTHERS = {
     "--ps_hosts", "--worker_hosts", "--ps-hosts", "--worker-hosts", "--worker-type", "--worker-index",
     "--test-dir",
     "--app_id", "--application",  # ydl-tf
-    "--archives", "--jars", "--py-files",  # spark-submit
+    "--archives", "--conf", "--jars", "--py-files",  # spark-submit
 }  # fmt: skip
 KERAS = """
 import inspect, json, keras
