@@ -48,6 +48,15 @@ def test_the_page(muster: Muster, repository: pathlib.Path, tmp_path: pathlib.Pa
                "--model-dir", tmp_path / "model", "--max-steps", 20)  # fmt: skip
 
 
+def test_a_search_that_continues(muster: Muster, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    muster.run("sample", "clicks", "--rows", 4000, "--out", tmp_path / "clicks.csv")
+    for _ in range(2):
+        said = submit(repository, "examples/spark/search.py", CLICKS, tmp_path / "clicks.csv", tmp_path / "study")
+        found = re.search(r"best of 6 trials: AUC ([\d.]+)", said)
+        assert found and float(found[1]) > 0.55
+    assert len(list((tmp_path / "study/trials").iterdir())) == 6
+
+
 # Tables as others have made them, with Hive's metastore in this folder, and then the example in the same session.
 WITH_TABLES = """
 import runpy, sys

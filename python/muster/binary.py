@@ -34,6 +34,8 @@ logger = logging.getLogger("muster")
 
 _CALL = b'{"event":"call",'
 _FLAG = re.compile(r"--[a-z][a-z-]*")
+# A task of a cluster would report its data as cut; a study, whose trials are the caller's, that they failed.
+_ENDING_WITH_US = ("worker", "tune")
 _WARNING = "warning: "  # how the program marks warnings, also with --quiet
 _STOP_SECONDS = 30
 _TERMINATED = 128 + signal.SIGTERM
@@ -158,7 +160,7 @@ class _Running:
             stderr=subprocess.PIPE,
             start_new_session=True,  # an interrupt then reaches it only once, through this process
             pass_fds=() if theirs < 0 else (theirs,),
-            preexec_fn=_ending_with_this_process() if command[1] == "worker" else None,
+            preexec_fn=_ending_with_this_process() if command[1] in _ENDING_WITH_US else None,
         )
         if theirs >= 0:
             os.close(theirs)
@@ -284,8 +286,7 @@ class _Running:
 
 
 def _ending_with_this_process() -> Callable[[], None]:
-    """Makes the task of a cluster end with this process, so that it does not report its data as
-    cut."""
+    """Makes the program end with this process, also when that is killed."""
     import ctypes
 
     prctl, number = ctypes.CDLL(None).prctl, int(signal.SIGKILL)

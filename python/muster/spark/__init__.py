@@ -21,16 +21,20 @@ if TYPE_CHECKING:
     from muster.spark.tfrecords import Written as Written
     from muster.spark.tfrecords import read_tfrecords as read_tfrecords
     from muster.spark.tfrecords import write_tfrecords as write_tfrecords
+    from muster.spark.tuning import Tuned as Tuned
+    from muster.spark.tuning import tune as tune
 
 _MODULES = {
     "Job": "job",
     "MusterEstimator": "estimator",
     "MusterModel": "estimator",
     "Result": "job",
+    "Tuned": "tuning",
     "Written": "tfrecords",
     "read_tfrecords": "tfrecords",
     "run": "job",
     "start": "job",
+    "tune": "tuning",
     "write_tfrecords": "tfrecords",
 }
 __all__ = [
@@ -38,10 +42,12 @@ __all__ = [
     "MusterEstimator",
     "MusterModel",
     "Result",
+    "Tuned",
     "Written",
     "read_tfrecords",
     "run",
     "start",
+    "tune",
     "write_tfrecords",
 ]
 

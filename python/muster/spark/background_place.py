@@ -10,9 +10,8 @@ import pickle
 import signal
 import subprocess
 import sys
-from typing import Any
 
-from muster.spark.place import Driver, Place, Surroundings
+from muster.spark.place import Driver, Place, Surroundings, exit_on_signal
 
 _END_SECONDS = 30.0
 
@@ -39,13 +38,9 @@ def end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _exit(signum: int, frame: Any) -> None:
-    sys.exit(128 + signum)
-
-
 def main() -> None:
     driver, name, around = pickle.load(sys.stdin.buffer)
-    signal.signal(signal.SIGTERM, _exit)  # the agent is ended on the way out
+    signal.signal(signal.SIGTERM, exit_on_signal)
     Place(Driver(*driver), name, Surroundings(*around)).run()
 
 

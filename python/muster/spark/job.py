@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from muster import binary
 from muster.spark import background_place, manifest
 from muster.spark.place import Driver, Place, Surroundings
-from muster.spark.places_server import LOCAL, Places, PlacesServer
+from muster.spark.places_server import LOCAL, Output, Places, PlacesServer
 from muster.spark.reach import LOOPBACK, Home, OtherMachineError, Reach, machine_id
 
 _ANSWER_SECONDS = 5.0
@@ -108,6 +108,7 @@ class Options(NamedTuple):
     here: bool = True  # tasks run in the driver's working folder; otherwise in that of their executor
     local_tasks: str = ""  # tasks of this type ("ps") run on the driver's machine, outside Spark
     local_count: int = 0
+    output: Optional[Output] = None  # takes what the first chief and its agent write
 
 
 class Job:
@@ -133,7 +134,7 @@ class Job:
         self._stage_ended = 0.0
         self._tails: Dict[str, str] = {}  # the last lines of each task
         self._sequence = 0
-        self._places = Places(options.local_tasks)
+        self._places = Places(options.local_tasks, options.output)
         self._server = PlacesServer(self._places, home)
         self._stage: Optional[threading.Thread] = None
         (self._folder / "job.yaml").write_text(json.dumps(spec), encoding="utf-8")
@@ -290,6 +291,7 @@ class Job:
             "arguments": arguments,
             "secrets": self._secrets,
             "cwd": os.getcwd() if self._options.here else None,
+            "sends_output": self._options.output is not None and wanted["task"] == "chief-0",
         }
 
     def _keep_stage(self) -> None:
@@ -312,8 +314,7 @@ class Job:
             )
         self._stages += 1
         self._stage_error = ""
-        arguments = (self._stages, wanted)
-        self._stage = threading.Thread(target=self._get_places, args=arguments, daemon=True)
+        self._stage = threading.Thread(target=self._get_places, args=(self._stages, wanted), daemon=True)
         self._stage.start()
 
     def _driver(self) -> Driver:
@@ -330,7 +331,7 @@ class Job:
 
             list(rows)
             context = BarrierTaskContext.get()
-            name = f"{stage}-{context.partitionId()}-{context.attemptNumber()}"
+            name = f"{stage}-{context.partitionId()}-{context.taskAttemptId()}"  # also of a stage that Spark repeats
             own = context.getTaskInfos()[context.partitionId()]
             around = Surroundings.of_this_worker(payload, own.address.rpartition(":")[0])
             if background:

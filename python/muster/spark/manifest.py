@@ -60,8 +60,13 @@ def make(
     }
 
 
-def check_slots(context: Any, tasks: int) -> None:
-    """Raises ValueError where Spark would wait, or fail, for want of slots for so many tasks."""
+def check_slots(
+    context: Any, tasks: int, what: str = "", fewer: str = "the job fewer tasks"
+) -> None:
+    """Raises ValueError where Spark would wait, or fail, for want of slots for so many tasks.
+
+    what: who has these tasks, fewer: how to have fewer of them; for the message.
+    """
     if context.getConf().get("spark.dynamicAllocation.enabled", "false").lower() == "true":
         raise ValueError(
             "a job needs executors that stay: set spark.dynamicAllocation.enabled=false"
@@ -73,9 +78,9 @@ def check_slots(context: Any, tasks: int) -> None:
     if there < tasks:
         cpus = context.getConf().get("spark.task.cpus", "1")
         raise ValueError(
-            f"the job has {tasks} tasks, but Spark's executors have {there} slots (master "
+            f"{what or f'the job has {tasks} tasks'}, but Spark's executors have {there} slots (master "
             f"{context.master}, spark.task.cpus={cpus}): give it more cores, as by --master local[{tasks}], "
-            "--total-executor-cores or --num-executors, or the job fewer tasks"
+            f"--total-executor-cores or --num-executors, or {fewer}"
         )
 
 

@@ -26,6 +26,8 @@ from muster.spark.reach import OtherMachineError, Reach, machine_id
 _ANSWER_SECONDS = 5.0
 _STOP_SECONDS = 10.0  # after SIGTERM; a killed agent's sweeper ends the rest
 _TAIL_BYTES = 2000  # of an agent's output, for messages
+_OUTPUT_BYTES = 1 << 16  # of an agent's output, in a report
+_LAST_WORD_SECONDS = 10.0  # for what the driver has not heard when the place ends
 _PR_SET_PDEATHSIG = 1
 
 
@@ -102,23 +104,32 @@ class Place:
         self._agent: Optional[subprocess.Popen[bytes]] = None
         self._output: Optional[IO[bytes]] = None
         self._slot: Optional[str] = None
+        self._sends_output = False
+        self._sent = 0  # bytes of the agent's output that the driver has
         self._heard = time.monotonic()
         self._pace = Pace()
         self._runs = False  # the agent, when its state was last reported
+        self._end_is_known = True  # the driver knows how the last agent has ended, if there was one
+        self._leaves = False  # the driver has said so
 
     def run(self) -> None:
         """Returns when the driver says so. Raises RuntimeError when it was silent for too long."""
         if not self._driver.reach.authority and machine_id() != self._driver.machine:
             raise OtherMachineError(self._around.host)
+        # The daemon of Python workers sends it when its executor has ended.
+        before = signal.signal(signal.SIGHUP, exit_on_signal)
         try:
             while self._around.executor_lives() and self._ask():
                 time.sleep(self._pace.seconds())
         finally:
-            self._end_agent()
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it may come only now
+            if not (self._leaves and self._end_is_known):
+                self._report_last()
             shutil.rmtree(self._folder, ignore_errors=True)
+            signal.signal(signal.SIGHUP, before)
 
     def _ask(self) -> bool:
-        answer = self._post({"place": self._name, "host": self._around.host, **self._report()})
+        answer = self._post(self._report())
         now = time.monotonic()
         if answer is None:
             if now - self._heard > self._driver.lease_seconds:
@@ -131,28 +142,54 @@ class Place:
         # The driver gives a place another slot only when it knows that the last one has ended.
         if order and order["slot"] != self._slot:
             self._start(order)
-        return not answer.get("leave")
+        self._leaves = bool(answer.get("leave"))
+        return not self._leaves
 
     def _report(self) -> Dict[str, Any]:
         if self._agent is None:
             return {}
         code = self._agent.poll()
+        said = self._unsent() if self._sends_output else ""
         if self._runs != (code is None):
             self._runs = code is None
             self._pace.note_change()
-        if code is None:
-            return {"slot": self._slot, "state": "running"}
-        return {"slot": self._slot, "state": "ended", "exit": code, "detail": self._tail()}
+        if code is None or said:  # the end is reported once all output was
+            return {"slot": self._slot, "state": "running", "output": said, "output_at": self._sent}
+        return {
+            "slot": self._slot, "state": "ended", "exit": code, "detail": self._tail(),
+            "all_sent": self._sends_output,
+        }  # fmt: skip
+
+    def _report_last(self) -> None:
+        """Ends the agent, and says so with what it wrote at last. The driver may be gone."""
+        told: Dict[str, Any] = {}
+        if self._agent is not None and self._agent.poll() is None:
+            self._end_agent()
+            told = {"disrupted": True, "exit": -1}
+        end = time.monotonic() + _LAST_WORD_SECONDS
+        while time.monotonic() < end:
+            sent = self._sent
+            report = {**self._report(), **told}
+            is_last = report.get("state") != "running"
+            answer = self._post({**report, "last": is_last})
+            if is_last or answer is None or self._sent == sent:
+                return
 
     def _post(self, report: Dict[str, Any]) -> Optional[Dict[str, Any]]:
         """Returns None if no answer came."""
+        whole = {"place": self._name, "host": self._around.host, **report}
         try:
-            return self._driver.reach.post(report, _ANSWER_SECONDS)
+            answer = self._driver.reach.post(whole, _ANSWER_SECONDS)
         except (OSError, ValueError):
             return None
+        self._sent = answer.get("output_read", 0)
+        self._end_is_known = self._end_is_known or report.get("state") == "ended"
+        return answer
 
     def _start(self, order: Dict[str, Any]) -> None:
         self._slot = order["slot"]
+        self._sends_output, self._sent = order["sends_output"], 0
+        self._end_is_known = False
         bundle = os.path.join(self._folder, self._slot)
         for part in ("agents", "logs"):
             os.makedirs(os.path.join(bundle, part), mode=0o700)
@@ -201,12 +238,19 @@ class Place:
     def _end_agent(self) -> None:
         if self._agent is None or self._agent.poll() is not None:
             return
-        self._agent.terminate()
+        os.killpg(self._agent.pid, signal.SIGTERM)  # its leader alone would wait for the agent
         try:
             self._agent.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self._agent.kill()
             self._agent.wait()
+
+    def _unsent(self) -> str:
+        """A character for each byte."""
+        assert self._output is not None
+        with open(self._output.name, "rb") as file:
+            file.seek(self._sent)
+            return file.read(_OUTPUT_BYTES).decode("latin-1")
 
     def _tail(self) -> str:
         assert self._output is not None
@@ -215,9 +259,14 @@ class Place:
             return file.read().decode(errors="replace")
 
 
+def exit_on_signal(signum: int, frame: Any) -> None:
+    """The agent is ended on the way out."""
+    sys.exit(128 + signum)
+
+
 def _ending_with_this_process() -> Any:
-    """SIGTERM, with which the agent ends its task in order."""
-    prctl, number = ctypes.CDLL(None).prctl, int(signal.SIGTERM)
+    """SIGKILL, which the agent gets with its leader. Its sweeper, in a session of its own, ends the task."""
+    prctl, number = ctypes.CDLL(None).prctl, int(signal.SIGKILL)
 
     def ask() -> None:
         prctl(_PR_SET_PDEATHSIG, number)

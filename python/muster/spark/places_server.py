@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import http.server
 import json
+import math
 import secrets
 import ssl
 import threading
@@ -30,6 +31,7 @@ class _Known:
         self.heard = time.monotonic()
         self.slot: Optional[Slot] = None
         self.order: Optional[Dict[str, Any]] = None  # to start the slot's agent
+        self.output_read = 0  # bytes of what the slot's agent has written
         self.kill = False
         self.left = False
 
@@ -40,12 +42,26 @@ class Answers(Protocol):
     def answer(self, report: Dict[str, Any]) -> Dict[str, Any]: ...
 
 
+class Output(Protocol):
+    """Takes what agents write whose order asks for it. Called under the lock of the table of places."""
+
+    def begin(self) -> None:
+        """An agent is to start."""
+
+    def take(self, text: str) -> None:
+        """text: a character for each byte."""
+
+    def end(self) -> None:
+        """The agent has ended, and everything that it wrote was taken."""
+
+
 class Places:
     """The table of places and slots. All methods may be called by any thread."""
 
-    def __init__(self, local_tasks: str = "") -> None:
+    def __init__(self, local_tasks: str = "", output: Optional[Output] = None) -> None:
         """local_tasks: the type of task ("ps") that local places take, and no others do."""
         self._lock = threading.Lock()
+        self._output = output
         self._local_tasks = local_tasks
         self._places: Dict[str, _Known] = {}
         self._leave = False
@@ -64,13 +80,30 @@ class Places:
             if slot is not None and report.get("slot") == slot["slot"]:
                 place.order = None
                 slot["host"] = report["host"]
+                self._take_output(place, report)
                 if slot["state"] != "ended":
                     if slot["state"] != report["state"]:
                         self._news.set()
                     slot["state"] = report["state"]
                     if report["state"] == "ended":
                         slot["exit"], slot["detail"] = report["exit"], report["detail"]
-            return {"start": place.order, "kill": place.kill, "leave": self._leave}
+                        if report.get("disrupted"):
+                            slot["disrupted"] = True
+                        if self._output is not None and report.get("all_sent"):
+                            self._output.end()
+            if report.get("last"):  # the place takes no other slot
+                place.heard = -math.inf
+            return {
+                "start": place.order, "kill": place.kill, "leave": self._leave,
+                "output_read": place.output_read,
+            }  # fmt: skip
+
+    def _take_output(self, place: _Known, report: Dict[str, Any]) -> None:
+        """A report whose answer was lost is repeated, with output that was taken already."""
+        output = report.get("output", "")
+        if output and self._output is not None and report["output_at"] == place.output_read:
+            self._output.take(output)
+            place.output_read += len(output)
 
     def slots(self) -> List[Slot]:
         """All slots, as the provider reports them."""
@@ -97,7 +130,9 @@ class Places:
                 there = place.slot is None and now - place.heard < _LOST_SECONDS / 5
                 if there and self._may_take(name, slot["task"]):
                     place.slot, place.order = {**slot, "state": "asked"}, order
-                    place.kill = False
+                    place.kill, place.output_read = False, 0
+                    if self._output is not None and order["sends_output"]:
+                        self._output.begin()
                     return True
         return False
 

@@ -15,7 +15,9 @@
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/job_printer.h"
 #include "muster/cli/train/tune_population.h"
+#include "muster/cli/train/tune_spark.h"
 #include "muster/cli/train/tune_training.h"
+#include "muster/files/file_systems.h"
 #include "muster/process/child.h"
 #include "muster/tune/command_objective.h"
 #include "muster/tune/trial_output.h"
@@ -90,11 +92,11 @@ class TrialJob {
     MUSTER_ASSIGN_OR_RETURN(const bool is_there, Find());
     if (is_there) return absl::OkStatus();
     std::vector<std::string> words = {trials_.program, "train"};
-    MUSTER_ASSIGN_OR_RETURN(
-        const TrainingPart part,
-        GetTrainingPart(
-            trials_.files, trials_.search, trial_,
-            [this](int64_t trial) { return GetClusterFolder(trials_, trial); }, CountReplicas()));
+    MUSTER_ASSIGN_OR_RETURN(const TrainingPart part,
+                            GetTrainingPart(
+                                trials_.files, trials_.search, trial_,
+                                [this](int64_t trial) { return GetClusterFolder(trials_, trial); },
+                                trials_.flags.CountReplicas()));
     const std::vector<std::string> own =
         TrainWords(trials_.search, trial_.point, GetClusterFolder(trials_, trial_.number), part);
     words.insert(words.end(), own.begin(), own.end());
@@ -113,13 +115,6 @@ class TrialJob {
     if (trials_.stop) return absl::CancelledError("told to end");
     return absl::FailedPreconditionError(
         StrCat("the job ", name_, " was not submitted", tune::ReadLastLine(log_path_)));
-  }
-
-  int CountReplicas() const {
-    TrainFlags train;
-    const bool has_workers = !trials_.flags.workers.empty();
-    if (has_workers) ParseWorkers(trials_.flags.workers, &train).IgnoreError();  // it was checked
-    return std::max(train.workers, 1);
   }
 
   // Errors of a place that may answer again are none, for some time.
@@ -206,6 +201,12 @@ class ClusterObjective : public tune::Objective {
 
 }  // namespace
 
+int ClusterTrialFlags::CountReplicas() const {
+  TrainFlags parsed;
+  if (!workers.empty()) ParseWorkers(workers, &parsed).IgnoreError();
+  return std::max(parsed.workers, 1);
+}
+
 void AddClusterTrialFlags(CLI::App& verb, ClusterTrialFlags* flags) {
   AddClusterTrainFlags(verb, &flags->train);
   verb.remove_option(verb.get_option("--detach"));
@@ -223,15 +224,21 @@ void AddClusterTrialFlags(CLI::App& verb, ClusterTrialFlags* flags) {
       ->needs("--workers")
       ->check(CLI::Range(1, 1000));
   Group(verb, kCluster, {"--model-dir", "--workers", "--ps"});
+  AddSparkTrialFlags(verb, flags);
 }
 
 void ReadClusterTrialFlags(const CLI::App& verb, ClusterTrialFlags* flags) {
   if (!flags->train.where.is_elsewhere()) return;
-  if (flags->model_dir.empty()) throw CLI::RequiresError("--on", "--model-dir");
+  if (flags->is_on_spark()) {
+    CheckSparkTrialFlags(verb, *flags);
+  } else if (flags->model_dir.empty()) {
+    throw CLI::RequiresError("--on", "--model-dir");
+  }
   std::vector<std::string> names = {"--volume", "--archive", "--pod-template", "--workers", "--ps"};
   for (std::string& name : GetWhereFlagNames()) names.push_back(std::move(name));
   for (std::string& name : GetYarnFlagNames()) names.push_back(std::move(name));
   for (const std::string& name : names) {
+    if (name == "--on" && flags->is_on_spark()) continue;
     for (const std::string& value : verb.get_option(name)->results()) {
       flags->words.push_back(name);
       flags->words.push_back(value);
@@ -268,6 +275,10 @@ absl::Status CheckClusterTrials(const tune::SearchFile& search, const ClusterTri
     return absl::InvalidArgumentError(
         "scheduler: pbt counts the records of an interval in steps, and how many records a step "
         "has is not known with --ps or --workers MIN:MAX: give --workers one number");
+  }
+  if (flags.is_on_spark()) {
+    MUSTER_RETURN_IF_ERROR(CheckTogether(train));
+    return LoadCheckedModel(*files::OpenFileSystems(), train).status();
   }
   train.job = "trial";
   return PlanTraining(train, flags.train, words).status();

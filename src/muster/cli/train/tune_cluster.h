@@ -15,13 +15,22 @@
 
 namespace muster::cli {
 
+inline constexpr char kSparkKind[] = "spark";  // tune_spark.h
+
 struct ClusterTrialFlags {
   ClusterTrainFlags train;
   std::string workers;  // as --workers of muster train; "": one replica
   int ps = 0;
   std::string model_dir;  // the folder of the trials' model folders, by a path of the tasks
-  // The same flags as words, without --model-dir.
+  std::vector<std::string> runner = {};  // of Spark alone: the words before a trial's command
+  // The same flags as words, without --model-dir and `runner`; of Spark those that a training on
+  // this machine has, too.
   std::vector<std::string> words = {};
+
+  bool is_on_spark() const { return train.where.on == kSparkKind; }
+  bool has_tasks() const { return ps > 0 || (!workers.empty() && workers != "1"); }
+  // The replicas that train a model together. Wrong `workers` count as one.
+  int CountReplicas() const;
 };
 
 // Adds --on and what goes with it, --workers, --ps and --model-dir.
@@ -45,7 +54,7 @@ void AddClusterWords(const ClusterTrialFlags& flags, std::vector<std::string>* w
 // A trial's model folder, by a path of the tasks.
 std::string GetClusterFolder(const ClusterTrials& trials, int64_t trial);
 
-// Checks with a point of the space what a trial's job needs. It submits nothing.
+// Checks with a point of the space what a trial's job needs, also on Spark. It submits nothing.
 absl::Status CheckClusterTrials(const tune::SearchFile& search, const ClusterTrialFlags& flags);
 
 // A trial's job that is there already, of a process that was killed, is followed and not submitted

@@ -211,8 +211,10 @@ void PrintStudy(const OutputFlags& output, const tune::StudySpec& spec,
   for (const auto& [name, part] : tune::MeasureImportance(spec.space, study.history, spec.goal)) {
     importance[name] = part;
   }
-  Json json = {{"event", "study"},         {"trials", study.history.size()}, {"end", study.end},
-               {"seconds", study.elapsed}, {"importance", importance},       {"best", nullptr}};
+  Json json = {{"event", "study"},         {"metric", spec.goal.metric},
+               {"end", study.end},         {"trials", study.history.size()},
+               {"seconds", study.elapsed}, {"importance", importance},
+               {"best", nullptr}};
   if (best.trial != nullptr) {
     json["best"] = TrialJson(spec, *best.trial);
     json["best"].erase("event");

@@ -21,6 +21,7 @@
 #include "muster/cli/train/tune_cluster.h"
 #include "muster/cli/train/tune_population.h"
 #include "muster/cli/train/tune_report.h"
+#include "muster/cli/train/tune_spark.h"
 #include "muster/cli/train/tune_training.h"
 #include "muster/cli/train/verbs.h"
 #include "muster/files/file_systems.h"
@@ -52,7 +53,8 @@ struct TuneFlags {
   ClusterTrialFlags cluster;
   std::vector<std::string> command;  // "": the search of a model file
 
-  bool is_on_cluster() const { return cluster.train.where.is_elsewhere(); }
+  bool runs_jobs() const { return cluster.train.where.is_elsewhere(); }
+  bool is_on_cluster() const { return runs_jobs() && !cluster.is_on_spark(); }
 };
 
 // "searches/adult.yaml" -> "adult-study".
@@ -97,7 +99,7 @@ absl::StatusOr<tune::SearchFile> LoadSearch(io::FileSystem& files, const TuneFla
   if (flags.command.empty()) {
     MUSTER_RETURN_IF_ERROR(CheckSearch(files, search));
     if (!flags.is_on_cluster()) MUSTER_RETURN_IF_ERROR(CheckFiles(files, search));
-    if (flags.is_on_cluster()) MUSTER_RETURN_IF_ERROR(CheckClusterTrials(search, flags.cluster));
+    if (flags.runs_jobs()) MUSTER_RETURN_IF_ERROR(CheckClusterTrials(search, flags.cluster));
   } else {
     MUSTER_RETURN_IF_ERROR(tune::CheckPlaceholders(flags.command, search.study.space));
   }
@@ -184,7 +186,7 @@ class Tuning {
                                      .stop = InterruptScope::requested()});
       return NewClusterObjective(*cluster_);
     }
-    if (flags_.command.empty() && !flags_.processes) {
+    if (flags_.command.empty() && !flags_.processes && !flags_.runs_jobs()) {
       return NewTrainingObjective(files_, clock_, search_, flags_.parallel,
                                   [this](int64_t trial) { return folder_->trial(trial); });
     }
@@ -202,12 +204,18 @@ class Tuning {
     }
     MUSTER_ASSIGN_OR_RETURN(
         const TrainingPart part,
-        GetTrainingPart(files_, search_, trial, [this](int64_t of) { return folder_->trial(of); }));
-    std::vector<std::string> words = {program_, "train"};
-    const std::vector<std::string> own =
-        TrainWords(search_, trial.point, folder_->trial(trial.number), part);
-    words.insert(words.end(), own.begin(), own.end());
+        GetTrainingPart(
+            files_, search_, trial, [this](int64_t of) { return folder_->trial(of); },
+            flags_.cluster.CountReplicas()));
+    const std::string model_dir = folder_->trial(trial.number);
+    std::vector<std::string> words = TrainWords(search_, trial.point, model_dir, part);
     words.insert(words.end(), {"--json", "--quiet"});
+    if (flags_.cluster.is_on_spark()) {
+      return MakeSparkCommand(files_, flags_.cluster, program_,
+                              {.words = std::move(words), .model_dir = model_dir},
+                              InterruptScope::requested());
+    }
+    words.insert(words.begin(), {program_, "train"});
     return words;
   }
 
@@ -231,6 +239,9 @@ class Tuning {
       for (std::vector<std::string>& words : ReproducingTrainings(search_, history, best, folder)) {
         words.insert(words.begin(), {"muster", "train"});
         if (cluster_) AddClusterWords(flags_.cluster, &words);
+        if (flags_.cluster.is_on_spark()) {
+          words.insert(words.end(), flags_.cluster.words.begin(), flags_.cluster.words.end());
+        }
         commands.push_back(QuoteCommand(words));
       }
       return commands;
@@ -359,7 +370,7 @@ void AddTune(CLI::App& app, const std::vector<std::string>& command) {
   verb->callback([verb, flags, command] {
     flags->command = command;
     ReadClusterTrialFlags(*verb, &flags->cluster);
-    if (flags->is_on_cluster() && !command.empty()) {
+    if (flags->runs_jobs() && !command.empty()) {
       throw CLI::ValidationError("--on",
                                  "a command's trials run here: give --on to what it starts");
     }

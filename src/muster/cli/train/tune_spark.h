@@ -1,0 +1,36 @@
+// Trials of `muster tune --on spark`: each is a training in slots of Spark's executors. Only a
+// driver has these, the Python program of a SparkSession. Its call muster.spark.tune() starts
+// `muster tune`, and says which program hands a trial's command to it
+// (python/muster/spark/trial_runner.py).
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "muster/base/status.h"
+#include "muster/cli/train/tune_cluster.h"
+#include "muster/io/file_system.h"
+
+namespace muster::cli {
+
+// Lets --on be `spark`, and adds the hidden flag by which the driver says who it is.
+void AddSparkTrialFlags(CLI::App& verb, ClusterTrialFlags* flags);
+// Wrong use of them, and of flags of another place, throws.
+void CheckSparkTrialFlags(const CLI::App& verb, const ClusterTrialFlags& flags);
+
+struct SparkTraining {
+  std::vector<std::string> words = {};  // after `muster train`
+  std::string model_dir = {};
+};
+
+// The words of a trial's command. What an earlier driver, which was killed, has left of the trial
+// ends within its lease: this waits for it, and for no longer than `stop`.
+absl::StatusOr<std::vector<std::string>> MakeSparkCommand(io::FileSystem& files,
+                                                          const ClusterTrialFlags& flags,
+                                                          const std::string& program,
+                                                          SparkTraining training,
+                                                          const std::atomic<bool>& stop);
+
+}  // namespace muster::cli
