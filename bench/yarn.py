@@ -22,6 +22,7 @@ from testbed.hadoop.yarn_jobs import AGENT, COORDINATOR, MASTER, YarnJobs
 
 TASKS, MEMORY_MB, MASTER_MB = 2, 256, 512
 PATIENCE = 300.0
+SETTLED_SECONDS = 3.0
 LOOK = 0.005
 MIB = 1 << 20
 TIMELINE = (
@@ -37,7 +38,8 @@ configuration (heartbeats each 200 ms). A task writes its time into a file and s
   which stages its own program of some 10 MB, and starts tasks once all their agents have reported. The peer is an
   ApplicationMaster in Java that does nothing but ask for {TASKS} containers and start the command (`bench/yarn_peer`), its jar on
   HDFS before; submitted by the same calls of the ResourceManager.
-- Replacement: from `kill -9` of an agent to the file of its task's next incarnation, in another container.
+- Replacement: from `kill -9` of an agent to the file of its task's next incarnation, in another container. All tasks
+  have run for {SETTLED_SECONDS:.0f} s before.
 - Memory: resident size of the ApplicationMaster's JVM, and of the coordinator beside it, while the tasks run.
 """
 
@@ -146,6 +148,7 @@ class Bench:
             sizes = [resident_mib(pid) for pid in self.jobs.find(name, word)]
             self.others[what].append(max(sizes))
         agent = next(pid for pid in self.jobs.find(name, AGENT) if "muster" in os.readlink(f"/proc/{pid}/exe"))
+        time.sleep(SETTLED_SECONDS)
         killed = time.time()
         os.kill(agent, signal.SIGKILL)
         self.others["replaced"].append(self.wait_for_marks(path, TASKS + 1) - killed)

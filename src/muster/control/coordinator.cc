@@ -147,7 +147,7 @@ absl::StatusOr<double> Coordinator::PassOnce() {
   job::Reconciled decided = job::Reconcile(spec_, status_, observed, time);
   const bool is_new = !OnlyTimePassed(status_, decided.status);
   if (is_new) KeepLastWords(decided.status);
-  if (is_new) {
+  if (is_new || !is_written_) {
     if (const absl::Status written = WriteDown(decided.status); !written.ok()) {
       if (!cancelled_.empty()) StopTasks(decided.actions);
       return written;

@@ -55,8 +55,8 @@ class Coordinator {
   // Continues the job of a journal where its last coordinator left it; running agents are adopted.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Resume(const Environment& environment);
 
-  // Writes the current state to the journal. Call it for a new job before anything else, and after
-  // SetNote().
+  // Writes the current state to the journal, which Pass() does, too: for a job that somebody else
+  // will run.
   absl::Status Write() { return WriteDown(status_); }
 
   // Observes, decides, records the decision in the journal, acts. Returns the seconds after which
@@ -99,7 +99,10 @@ class Coordinator {
   const CoordinatorOptions& options() const { return options_; }
   const job::JobStatus& status() const { return status_; }
   // Sets a member of the journal's state that others use, such as the service's address.
-  void SetNote(const char* name, const std::string& value) { notes_[name] = value; }
+  void SetNote(const char* name, const std::string& value) {
+    notes_[name] = value;
+    is_written_ = false;
+  }
 
   // For people and programs: see DescribeJob().
   Json Describe() const;
@@ -190,6 +193,7 @@ class Coordinator {
   // Checkpoints that vanished while a task was restarted: "task", "incarnation", "step".
   Json lost_checkpoints_ = Json::array();
   std::map<std::string, std::string> notes_;
+  bool is_written_ = false;  // whether the journal has all but the time, as this coordinator has it
   // Counts the coordinators of this job, so that order versions grow from one to the next.
   int64_t generation_ = 0;
   std::string cancelled_;

@@ -119,7 +119,9 @@ Json Coordinator::State(const job::JobStatus& status) const {
 }
 
 absl::Status Coordinator::WriteDown(const job::JobStatus& status) {
-  return environment_.journal->Append(State(status));
+  MUSTER_RETURN_IF_ERROR(environment_.journal->Append(State(status)));
+  is_written_ = true;
+  return absl::OkStatus();
 }
 
 }  // namespace muster::control

@@ -51,7 +51,8 @@ absl::Status RunCoordinator(const ResumedJob& job, Service* service) {
                                                                  .clock_id = GetBootId()}));
   if (!job.cancelled.empty()) coordinator->Cancel(job.cancelled);
   coordinator->SetNote(kUrlNote, service->url());
-  MUSTER_RETURN_IF_ERROR(coordinator->Write());
+  // Here, so that a journal that cannot be written is this call's error.
+  MUSTER_RETURN_IF_ERROR(coordinator->Pass().status());
   service->Run(std::move(coordinator));
   return absl::OkStatus();
 }

@@ -82,6 +82,7 @@ absl::Status RunSlotCoordinator(const SlotCoordinatorFlags& flags) {
   control::Service& service = job->service();
   std::printf("%s\n", job->url().c_str());
   std::fflush(stdout);
+  MUSTER_RETURN_IF_ERROR(job->PublishUrl());
   bool cancelled = false;
   while (!service.finished()) {
     pollfd waits[] = {{.fd = service.change_fd(), .events = POLLIN, .revents = 0},

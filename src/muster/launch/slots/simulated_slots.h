@@ -31,7 +31,7 @@ namespace muster::launch::slots {
 // Faults planted into the decisions, to see that the invariants catch them.
 struct Tampering {
   std::function<void(ProviderReport*, int64_t newest_attempt)> report = {};  // before it is taken
-  std::function<void(SlotMemory*)> memory = {};                              // before it is kept
+  std::function<void(SlotMemory*)> memory = {};  // that a coordinator begins with
   std::function<Admission(Admission, bool runs)> admission = {};
   std::function<void(std::vector<job::TaskObservation>*, const std::set<std::string>& seen)>
       observed = {};
@@ -82,7 +82,9 @@ class SlotSimulation : SimulatedPlatform {
   // --- the coordinator ---
 
   void StartCoordinator() {
-    table_ = std::make_unique<SlotTable>(memory_, now(), kGone);
+    SlotMemory memory{.started_up_to = next_incarnation_, .may_run = may_run_};
+    if (tampering_.memory) tampering_.memory(&memory);
+    table_ = std::make_unique<SlotTable>(memory, now(), kGone);
     ++life_;
     known_.clear();
     passed_ = false;
@@ -197,8 +199,7 @@ class SlotSimulation : SimulatedPlatform {
     ProviderAnswer answer = table_->Take(report, now());
     if (tampering_.answer) tampering_.answer(&answer, report);
     newest_heard_ = std::max(newest_heard_, attempt);
-    memory_ = table_->memory();
-    if (tampering_.memory) tampering_.memory(&memory_);
+    may_run_ = table_->may_run();
     table_->NoteKept();
     Send([this, answer, attempt] { TakeAnswer(answer, attempt); });
   }
@@ -227,7 +228,7 @@ class SlotSimulation : SimulatedPlatform {
   // What outlives a coordinator.
   std::map<job::TaskId, JournalTask> journal_;
   int64_t next_incarnation_ = 0;
-  SlotMemory memory_;
+  MayRun may_run_;
   std::optional<double> final_at_;
 
   std::unique_ptr<SlotTable> table_;  // null: no coordinator runs

@@ -101,9 +101,12 @@ absl::Status SlotJob::Start(const control::JobFolder& folder, const SharedState&
   formats::JsonFields fields(journal_->state(), state.journal);
   const double lease = formats::JsonFields(fields.Object("options"), "options")
                            .Number("lease_seconds", control::CoordinatorOptions().lease_seconds);
+  const int64_t next_incarnation = formats::JsonFields(fields.Object("status"), "status")
+                                       .Int("next_incarnation", 1, 1, INT64_MAX);
   MUSTER_ASSIGN_OR_RETURN(launcher_, SlotLauncher::Create({.files = files_.get(),
                                                            .clock = &clock_,
                                                            .record_path = state.record,
+                                                           .started_up_to = next_incarnation - 1,
                                                            .journal_path = state.journal,
                                                            .lease_seconds = lease}));
   routes.push_back(launcher_->Route());
@@ -140,16 +143,19 @@ absl::StatusOr<std::unique_ptr<SlotJob>> SlotJob::RunMoving(const control::JobFo
   MUSTER_RETURN_IF_ERROR(MakeServerCertificate(authority, options.host, folder));
   MUSTER_ASSIGN_OR_RETURN(auto routes, GetCertificateRoutes(folder));
   MUSTER_RETURN_IF_ERROR(job->Start(folder, state, kEverywhere, std::move(routes)));
-  const std::string url =
-      StrCat("https://",
-             net::internal::HostPort(options.host, static_cast<uint16_t>(job->service_->port())));
-  MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(*job->files_, options.url_file, url + "\n"));
-  job->url_ = url;
+  job->url_file_ = options.url_file;
+  job->url_ = StrCat("https://", net::internal::HostPort(
+                                     options.host, static_cast<uint16_t>(job->service_->port())));
   job->watch_ = std::make_unique<StateWatch>(
       StateWatchOptions{.journal = state.journal,
                         .patience_seconds = options.state_patience_seconds},
       *job->files_, job->clock_);
   return job;
+}
+
+absl::Status SlotJob::PublishUrl() {
+  if (url_file_.empty()) return absl::OkStatus();
+  return io::WriteFileAtomically(*files_, url_file_, url_ + "\n");
 }
 
 void SlotJob::SetFinal() {

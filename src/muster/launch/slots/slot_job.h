@@ -68,6 +68,9 @@ class SlotJob {
   control::Service& service() { return *service_; }
   // Where agents and the provider reach the coordinator.
   std::string url() const { return url_.empty() ? service_->url() : url_; }
+  // Writes the URL into the file of a job that moves, by which agents of the last coordinator find
+  // this one. Call it once the provider knows the URL: it may start agents meanwhile.
+  absl::Status PublishUrl();
   // ABORTED if the job moved on, or may have (state_watch.h): end then, as if killed. OK for a job
   // that stays. Does not wait.
   absl::Status CheckState() { return watch_ == nullptr ? absl::OkStatus() : watch_->status(); }
@@ -86,7 +89,7 @@ class SlotJob {
   const control::JobLock lock_;
   const SystemClock clock_;
   const std::unique_ptr<io::FileSystem> files_;
-  std::string url_;  // of a job that moves
+  std::string url_, url_file_;  // of a job that moves
   std::unique_ptr<control::Journal> journal_;
   std::unique_ptr<SlotLauncher> launcher_;     // its route is the service's
   std::unique_ptr<StateWatch> watch_;          // null: the job does not move

@@ -3,36 +3,34 @@
 namespace muster::launch::slots {
 namespace {
 
-constexpr int64_t kFormat = 2;
+constexpr int64_t kFormat = 3;
 constexpr uint64_t kMaxRecordBytes = uint64_t{64} << 20;
 
-absl::StatusOr<SlotMemory> ReadRecord(io::FileSystem& files, const std::string& path) {
+absl::StatusOr<MayRun> ReadRecord(io::FileSystem& files, const std::string& path) {
   const auto text = io::ReadFile(files, path, kMaxRecordBytes);
-  SlotMemory memory;
-  if (absl::IsNotFound(text.status())) return memory;
+  MayRun may_run;
+  if (absl::IsNotFound(text.status())) return may_run;
   MUSTER_RETURN_IF_ERROR(text.status());
   MUSTER_ASSIGN_OR_RETURN(const Json json, formats::ParseJsonObject(*text, path));
   formats::JsonFields fields(json, path);
   if (fields.Int("format", 0, 0, INT64_MAX) != kFormat) {
     fields.Fail(StrCat("\"format\" is not ", kFormat));
   }
-  memory.wanted_up_to = fields.Int("wanted_up_to", 0, 0, INT64_MAX);
   for (const Json& each : fields.List("may_run")) {
     formats::JsonFields run(each, StrCat(path, ": may_run"));
     const auto task = job::ParseTaskName(run.Text("task"));
     if (!task) run.Fail("\"task\" names none");
     const int64_t incarnation = run.Int("incarnation", 0, 0, INT64_MAX);
-    if (task) memory.may_run[{*task, incarnation}] = run.Text("process");
+    if (task) may_run[{*task, incarnation}] = run.Text("process");
     fields.Update(run.status());
   }
   MUSTER_RETURN_IF_ERROR(fields.status());
-  return memory;
+  return may_run;
 }
 
-std::string PrintRecord(const SlotMemory& memory) {
-  Json record = {
-      {"format", kFormat}, {"wanted_up_to", memory.wanted_up_to}, {"may_run", Json::array()}};
-  for (const auto& [key, process] : memory.may_run) {
+std::string PrintRecord(const MayRun& may_run) {
+  Json record = {{"format", kFormat}, {"may_run", Json::array()}};
+  for (const auto& [key, process] : may_run) {
     record["may_run"].push_back(
         {{"task", job::TaskName(key.first)}, {"incarnation", key.second}, {"process", process}});
   }
@@ -43,13 +41,14 @@ std::string PrintRecord(const SlotMemory& memory) {
 
 absl::StatusOr<std::unique_ptr<SlotLauncher>> SlotLauncher::Create(
     const SlotLauncherOptions& options) {
-  MUSTER_ASSIGN_OR_RETURN(const SlotMemory before, ReadRecord(*options.files, options.record_path));
+  MUSTER_ASSIGN_OR_RETURN(const MayRun before, ReadRecord(*options.files, options.record_path));
   return std::unique_ptr<SlotLauncher>(new SlotLauncher(options, before));
 }
 
-SlotLauncher::SlotLauncher(const SlotLauncherOptions& options, const SlotMemory& before)
+SlotLauncher::SlotLauncher(const SlotLauncherOptions& options, const MayRun& before)
     : options_(options),
-      table_(before, now(), control::GoneAfterSeconds(options.lease_seconds)),
+      table_({.started_up_to = options.started_up_to, .may_run = before}, now(),
+             control::GoneAfterSeconds(options.lease_seconds)),
       kept_(before) {}
 
 control::LauncherTraits SlotLauncher::traits() const {
@@ -68,14 +67,14 @@ void SlotLauncher::Start(const control::StartRequest& request) {
 }
 
 absl::Status SlotLauncher::Keep() {
-  if (table_.memory() == kept_) return absl::OkStatus();
-  MUSTER_RETURN_IF_ERROR(
-      io::WriteFileAtomically(*options_.files, options_.record_path, PrintRecord(table_.memory())));
+  if (table_.may_run() == kept_) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(*options_.files, options_.record_path,
+                                                 PrintRecord(table_.may_run())));
   // Whoever claims the job takes its journal first: what is written while that is there, is read.
   if (!options_.journal_path.empty()) {
     MUSTER_RETURN_IF_ERROR(options_.files->Stat(options_.journal_path).status());
   }
-  kept_ = table_.memory();
+  kept_ = table_.may_run();
   table_.NoteKept();
   return absl::OkStatus();
 }

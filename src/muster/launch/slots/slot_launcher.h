@@ -19,7 +19,8 @@ namespace muster::launch::slots {
 struct SlotLauncherOptions {
   io::FileSystem* files = nullptr;  // this and the clock must outlive the launcher
   const Clock* clock = nullptr;
-  std::string record_path = {};  // the file with the SlotMemory
+  std::string record_path = {};  // the file with who may run
+  int64_t started_up_to = 0;     // the highest incarnation in the job's journal
   // A file that is there while the record is this coordinator's (shared_state.h); "": it always is.
   std::string journal_path = {};
   // The shortest lease that the platform allows; agents get at least that.
@@ -33,7 +34,7 @@ class SlotLauncher : public control::Launcher {
   static absl::StatusOr<std::unique_ptr<SlotLauncher>> Create(const SlotLauncherOptions& options);
 
   // The route by which the provider reports; the launcher must outlive the service. If the record
-  // cannot be written, the answer is that error, and no slot is wanted by it.
+  // cannot be written, the answer is that error, and nobody is let in by it.
   control::ServiceRoute Route();
 
   // Call it when the job has ended, with how it ended: every slot must end, and then the provider.
@@ -60,14 +61,14 @@ class SlotLauncher : public control::Launcher {
   std::vector<job::TaskObservation> Observe() override { return table_.Observe(now()); }
 
  private:
-  SlotLauncher(const SlotLauncherOptions& options, const SlotMemory& before);
+  SlotLauncher(const SlotLauncherOptions& options, const MayRun& before);
   double now() const { return static_cast<double>(options_.clock->MonotonicNanos()) * 1e-9; }
   absl::StatusOr<Json> Take(const Json& body);
   absl::Status Keep();
 
   const SlotLauncherOptions options_;
   SlotTable table_;
-  SlotMemory kept_;  // what the file says
+  MayRun kept_;  // what the file says
 };
 
 }  // namespace muster::launch::slots

@@ -24,7 +24,7 @@ void TakesAnOlderAttempt(ProviderReport* report, int64_t newest_attempt) {
   report->attempt = std::max(report->attempt, newest_attempt);
 }
 
-void WantsAllAgain(SlotMemory* memory) { memory->wanted_up_to = 0; }
+void WantsAllAgain(SlotMemory* memory) { memory->started_up_to = 0; }
 
 void ForgetsWhoMayRun(SlotMemory* memory) { memory->may_run.clear(); }
 

@@ -17,13 +17,14 @@ SlotTable::SlotTable(SlotMemory before, double now, double gone_seconds)
     : before_(std::move(before)),
       began_at_(now),
       gone_seconds_(gone_seconds),
-      memory_(before_),
+      wanted_up_to_(before_.started_up_to),
+      may_run_(before_.may_run),
       kept_(before_.may_run) {}
 
 SlotTable::Entry& SlotTable::GetEntry(const Key& key) {
   const auto [found, is_new] = entries_.try_emplace(key);
   if (is_new) {
-    found->second.inherited = key.second <= before_.wanted_up_to;
+    found->second.inherited = key.second <= before_.started_up_to;
     tasks_.try_emplace(key.second, key.first);
     int64_t& newest = newest_[key.first];
     newest = std::max(newest, key.second);
@@ -43,9 +44,9 @@ std::span<const Slot* const> SlotTable::GetSlots(const Key& key) const {
   return found->second;
 }
 
-// A number is one task's, and later coordinators know what was wanted before them.
+// A number is one task's, and later coordinators know what was started before them.
 bool SlotTable::IsStranger(const Key& key) const {
-  if (key.second > memory_.wanted_up_to) return true;
+  if (key.second > wanted_up_to_) return true;
   const auto task = tasks_.find(key.second);
   return task != tasks_.end() && task->second != key.first;
 }
@@ -65,14 +66,14 @@ void SlotTable::Kill(job::TaskId task, int64_t incarnation) {
 }
 
 // Whether some coordinator may have let its agent in.
-bool SlotTable::MayRun(const Key& key, const Entry& entry) const {
+bool SlotTable::MayHaveRun(const Key& key, const Entry& entry) const {
   return entry.inherited ? before_.may_run.contains(key) : !entry.admitted.empty();
 }
 
 // What is certain about an incarnation, after anything that may have changed it.
 void SlotTable::Judge(const Key& key, Entry& entry) {
   if (entry.over) return;
-  if (entry.inherited && !MayRun(key, entry)) {  // and this coordinator does not let it in
+  if (entry.inherited && !MayHaveRun(key, entry)) {  // and this coordinator does not let it in
     entry.disrupted = entry.disrupted || !entry.killed;
     entry.over = true;
     return;
@@ -88,7 +89,7 @@ void SlotTable::Judge(const Key& key, Entry& entry) {
   }
   // It has no slot. If its agent was not let in, its task has never run; and from now on it never
   // will.
-  const bool never_ran = !MayRun(key, entry);
+  const bool never_ran = !MayHaveRun(key, entry);
   const bool given_up = entry.killed || (entry.asked_of != 0 && entry.asked_of != attempt_);
   if (never_ran && given_up) entry.over = true;
 }
@@ -116,7 +117,7 @@ void SlotTable::SeeSlots() {
   }
   const auto is_replaced = [this](const auto& item) { return IsReplaced(item.first); };
   std::erase_if(entries_, is_replaced);
-  std::erase_if(memory_.may_run, is_replaced);
+  std::erase_if(may_run_, is_replaced);
 }
 
 // Its agent may be let in from now on.
@@ -124,14 +125,14 @@ void SlotTable::Remember(const Key& key, const Entry& entry) {
   if (entry.inherited || entry.killed || entry.over) return;
   const std::span<const Slot* const> slots = GetSlots(key);
   if (slots.size() != 1 || slots[0]->state != Slot::State::kRunning) return;
-  memory_.may_run[key] = slots[0]->process;
+  may_run_[key] = slots[0]->process;
 }
 
 // Nobody but the memory knows whose processes these were.
 void SlotTable::SeeEnds(const std::vector<EndedProcess>& ended) {
   if (ended.empty()) return;
   std::map<std::string, Key> keys;
-  for (const auto& [key, process] : memory_.may_run) {
+  for (const auto& [key, process] : may_run_) {
     if (!process.empty() && GetSlots(key).empty()) keys.emplace(process, key);
   }
   for (const EndedProcess& each : ended) {
@@ -182,7 +183,7 @@ ProviderAnswer SlotTable::AnswerTo(const ProviderReport& report) {
                                entry.admitted.empty() && GetSlots(key).empty();
     if (!may_be_wanted) continue;
     entry.asked_of = attempt_;
-    memory_.wanted_up_to = std::max(memory_.wanted_up_to, key.second);
+    wanted_up_to_ = std::max(wanted_up_to_, key.second);
     answer.wanted.push_back(*entry.wanted);
   }
   return answer;

@@ -39,36 +39,36 @@ namespace muster::launch::slots {
 
 using control::Admission;
 
-// What later coordinators of the job must know.
-struct SlotMemory {
-  using Key = std::pair<job::TaskId, int64_t>;
+// The incarnations whose agents may have been let in, but for those that others replaced, with
+// their processes (Slot::process). Later coordinators of the job must know them.
+using MayRun = std::map<std::pair<job::TaskId, int64_t>, std::string>;
 
-  int64_t wanted_up_to = 0;  // the highest incarnation that was ever wanted in an answer
-  // The incarnations whose agents may have been let in, but for those that others replaced, with
-  // their processes (Slot::process).
-  std::map<Key, std::string> may_run = {};
-  friend bool operator==(const SlotMemory&, const SlotMemory&) = default;
+// What is known of the job's earlier coordinators.
+struct SlotMemory {
+  // The highest incarnation that the journal has: each up to it may have been wanted.
+  int64_t started_up_to = 0;
+  MayRun may_run = {};
 };
 
 // One owner thread.
 class SlotTable {
  public:
-  // `before`: memory() of the job's last coordinator. `now`: monotonic seconds, as everywhere in
-  // this class. `gone_seconds`: agents of earlier coordinators have ended when they had no answer
-  // for this long.
+  // `before`: with may_run() of the job's last coordinator. `now`: monotonic seconds, as everywhere
+  // in this class. `gone_seconds`: agents of earlier coordinators have ended when they had no
+  // answer for this long.
   SlotTable(SlotMemory before, double now, double gone_seconds);
   SlotTable(const SlotTable&) = delete;
   SlotTable& operator=(const SlotTable&) = delete;
 
-  // As in control::Launcher; both are idempotent.
+  // As in control::Launcher; both are idempotent. What is wanted is in the journal before.
   void Want(const WantedSlot& wanted);
   void Kill(job::TaskId task, int64_t incarnation);
 
-  // Takes a report and returns the answer. memory() must be made durable before it is sent.
+  // Takes a report and returns the answer.
   ProviderAnswer Take(const ProviderReport& report, double now);
-  const SlotMemory& memory() const { return memory_; }
-  // Call it when memory(), as it is, is durable. Until then no more agents are let in.
-  void NoteKept() { kept_ = memory_.may_run; }
+  const MayRun& may_run() const { return may_run_; }
+  // Call it when may_run(), as it is, is durable. Until then no more agents are let in.
+  void NoteKept() { kept_ = may_run_; }
 
   // Whether the agent of a slot is the one that runs its incarnation. `runs`: the agent says that
   // it has received the order to start its task.
@@ -92,7 +92,7 @@ class SlotTable {
   std::optional<double> heard_at() const { return heard_at_; }
 
  private:
-  using Key = SlotMemory::Key;
+  using Key = MayRun::key_type;
   struct Entry {
     std::optional<WantedSlot> wanted;
     bool inherited = false;  // an earlier coordinator may have wanted it
@@ -110,7 +110,7 @@ class SlotTable {
   bool IsReplaced(const Key& key) const;
   std::span<const Slot* const> GetSlots(const Key& key) const;
   bool IsStranger(const Key& key) const;
-  bool MayRun(const Key& key, const Entry& entry) const;
+  bool MayHaveRun(const Key& key, const Entry& entry) const;
   void Remember(const Key& key, const Entry& entry);
   void SeeSlots();
   void SeeEnds(const std::vector<EndedProcess>& ended);
@@ -121,8 +121,8 @@ class SlotTable {
 
   const SlotMemory before_;
   const double began_at_, gone_seconds_;
-  SlotMemory memory_;
-  std::map<Key, std::string> kept_;                   // of memory_.may_run what is durable
+  int64_t wanted_up_to_;   // the highest incarnation that this one or an earlier one wanted
+  MayRun may_run_, kept_;  // kept_: what of may_run_ is durable
   int64_t attempt_ = 0, sequence_ = 0;                // of the newest report of the newest attempt
   std::vector<Slot> slots_;                           // what it said
   std::map<Key, std::vector<const Slot*>> slots_of_;  // of those, by incarnation; no strangers
