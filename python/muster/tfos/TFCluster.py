@@ -167,14 +167,15 @@ class TFCluster:
     def _feed(self, fed: TrainingData, restarts: int) -> bool:
         """False if the cluster was started again meanwhile."""
         feed = Feed(self._link, uuid.uuid4().hex, restarts, fed.queue, fed.timeout)
+        watched = _Cancelling(self.sc, feed.name, self._is_in_vain)
         try:
-            with _Cancelling(self.sc, feed.name, self._is_in_vain):
+            with watched:
                 fed.deliver(feed)
             return True
         except Exception as error:
             if self._nodes.want_no_rows() and self._nodes.error() is None:
                 return True
-            if not self._is_there_again(restarts):
+            if not self._is_there_again(restarts, watched.has_cancelled):
                 raise self._failure(error) from error
             logger.warning("nodes were lost: the cluster has started again, and is fed from the beginning")
             return False
@@ -185,8 +186,11 @@ class TFCluster:
         """Whether a feed has nobody to feed: its tasks hold the slots that lost nodes need."""
         return self._nodes.want_no_rows() or self._job.lacks_places()
 
-    def _is_there_again(self, restarts: int) -> bool:
-        """Whether the cluster was started again, or is about to be, and is complete now."""
+    def _is_there_again(self, restarts: int, was_in_vain: bool) -> bool:
+        """Whether the cluster was started again, or is about to be, and is complete now.
+
+        was_in_vain: nodes were lost, and are started again, also where their places are there already.
+        """
 
         def is_again() -> bool:
             return self._nodes.restarts() != restarts and not self._nodes.missing()
@@ -194,7 +198,7 @@ class TFCluster:
         def is_decided() -> bool:
             return is_again() or self._job.has_ended()
 
-        is_whole = self._nodes.restarts() == restarts and not self._job.lacks_places()
+        is_whole = not was_in_vain and self._nodes.restarts() == restarts and not self._job.lacks_places()
         if is_whole and self._nodes.error() is None:
             return False  # the feed itself has failed
         end = time.monotonic() + _AGAIN_SECONDS
@@ -244,6 +248,7 @@ class _Cancelling:
         self._sc = sc
         self._tag = f"muster-feed-{name}"
         self._is_in_vain = is_in_vain
+        self.has_cancelled = False
         self._left = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -259,7 +264,8 @@ class _Cancelling:
     def _watch(self) -> None:
         while not self._left.wait(_LOOK_SECONDS):
             # Tasks that feed may end by themselves, without an error.
-            if self._is_in_vain() and not self._left.wait(_TAKE_LEAVE_SECONDS):
+            if self._is_in_vain() and not self._left.wait(_TAKE_LEAVE_SECONDS) and self._is_in_vain():
+                self.has_cancelled = True
                 self._sc.cancelJobsWithTag(self._tag)
                 return
 
