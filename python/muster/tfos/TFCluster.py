@@ -34,8 +34,7 @@ _DEFAULT_RESTARTS = "3"
 _WORKERS_MAY_TAKE = "72h"  # after the chief; shutdown(timeout) ends them before
 _EPOCHS = 10  # where the program decides when it has had enough
 _AGAIN_SECONDS = 120.0  # for a cluster that was lost to be there again
-_LOOK_SECONDS = 0.5
-_TAKE_LEAVE_SECONDS = 2.0
+_LOOK_SECONDS, _TAKE_LEAVE_SECONDS = 0.5, 2.0
 
 
 class InputMode:
@@ -167,15 +166,15 @@ class TFCluster:
     def _feed(self, fed: TrainingData, restarts: int) -> bool:
         """False if the cluster was started again meanwhile."""
         feed = Feed(self._link, uuid.uuid4().hex, restarts, fed.queue, fed.timeout)
-        watched = _Cancelling(self.sc, feed.name, self._is_in_vain)
+        watch = _Cancelling(self.sc, feed.name, self._is_in_vain)
         try:
-            with watched:
+            with watch:
                 fed.deliver(feed)
             return True
         except Exception as error:
             if self._nodes.want_no_rows() and self._nodes.error() is None:
                 return True
-            if not self._is_there_again(restarts, watched.has_cancelled):
+            if not self._is_there_again(restarts, watch.has_cancelled):
                 raise self._failure(error) from error
             logger.warning("nodes were lost: the cluster has started again, and is fed from the beginning")
             return False
@@ -187,10 +186,7 @@ class TFCluster:
         return self._nodes.want_no_rows() or self._job.lacks_places()
 
     def _is_there_again(self, restarts: int, was_in_vain: bool) -> bool:
-        """Whether the cluster was started again, or is about to be, and is complete now.
-
-        was_in_vain: nodes were lost, and are started again, also where their places are there already.
-        """
+        """Whether the cluster was started again and is complete now. was_in_vain: nodes were lost, so it will be."""
 
         def is_again() -> bool:
             return self._nodes.restarts() != restarts and not self._nodes.missing()
