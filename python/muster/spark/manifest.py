@@ -65,7 +65,7 @@ def check_slots(
 ) -> None:
     """Raises ValueError where Spark would wait, or fail, for want of slots for so many tasks.
 
-    what: who has these tasks, fewer: how to have fewer of them; for the message.
+    what: what takes the slots; fewer: how to take fewer of them. Both go into the message.
     """
     if context.getConf().get("spark.dynamicAllocation.enabled", "false").lower() == "true":
         raise ValueError(
