@@ -15,7 +15,7 @@ constexpr auto kLookAtLease = std::chrono::milliseconds(100);
 // A lease of 10 s, and what a task takes to end.
 constexpr auto kLastDriver = std::chrono::seconds(60);
 
-// After this time the training itself says who has the folder.
+// Waits for at most kLastDriver: after that the training itself reports who holds the lease.
 void WaitUntilNobodyTrains(io::FileSystem& files, const std::string& folder,
                            const std::atomic<bool>& stop) {
   const auto end = std::chrono::steady_clock::now() + kLastDriver;

@@ -25,8 +25,8 @@ struct SparkTraining {
   std::string model_dir = {};
 };
 
-// The words of a trial's command. What an earlier driver, which was killed, has left of the trial
-// ends within its lease: this waits for it, and for no longer than `stop`.
+// Returns the words of a trial's command. Where an earlier driver was killed, its tasks of the
+// trial end within their lease: the call waits for that, or until `stop` is set.
 absl::StatusOr<std::vector<std::string>> MakeSparkCommand(io::FileSystem& files,
                                                           const ClusterTrialFlags& flags,
                                                           const std::string& program,

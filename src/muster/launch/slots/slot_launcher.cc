@@ -48,8 +48,7 @@ absl::StatusOr<std::unique_ptr<SlotLauncher>> SlotLauncher::Create(
 SlotLauncher::SlotLauncher(const SlotLauncherOptions& options, const MayRun& before)
     : options_(options),
       table_({.started_up_to = options.started_up_to, .may_run = before}, now(),
-             control::GoneAfterSeconds(options.lease_seconds)),
-      kept_(before) {}
+             control::GoneAfterSeconds(options.lease_seconds)) {}
 
 control::LauncherTraits SlotLauncher::traits() const {
   return {.sees_ends = false, .lease_seconds = options_.lease_seconds};
@@ -67,14 +66,13 @@ void SlotLauncher::Start(const control::StartRequest& request) {
 }
 
 absl::Status SlotLauncher::Keep() {
-  if (table_.may_run() == kept_) return absl::OkStatus();
+  if (table_.is_kept()) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(*options_.files, options_.record_path,
                                                  PrintRecord(table_.may_run())));
   // Whoever claims the job takes its journal first: what is written while that is there, is read.
   if (!options_.journal_path.empty()) {
     MUSTER_RETURN_IF_ERROR(options_.files->Stat(options_.journal_path).status());
   }
-  kept_ = table_.may_run();
   table_.NoteKept();
   return absl::OkStatus();
 }

@@ -68,7 +68,6 @@ class SlotLauncher : public control::Launcher {
 
   const SlotLauncherOptions options_;
   SlotTable table_;
-  MayRun kept_;  // what the file says
 };
 
 }  // namespace muster::launch::slots

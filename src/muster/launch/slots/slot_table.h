@@ -67,7 +67,8 @@ class SlotTable {
   // Takes a report and returns the answer.
   ProviderAnswer Take(const ProviderReport& report, double now);
   const MayRun& may_run() const { return may_run_; }
-  // Call it when may_run(), as it is, is durable. Until then no more agents are let in.
+  // Whether may_run(), as it is, is durable. Until then no more agents are let in.
+  bool is_kept() const { return may_run_ == kept_; }
   void NoteKept() { kept_ = may_run_; }
 
   // Whether the agent of a slot is the one that runs its incarnation. `runs`: the agent says that
