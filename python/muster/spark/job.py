@@ -109,6 +109,7 @@ class Options(NamedTuple):
     local_tasks: str = ""  # tasks of this type ("ps") run on the driver's machine, outside Spark
     local_count: int = 0
     output: Optional[Output] = None  # takes what the first chief and its agent write
+    expect: Callable[[str, int], None] = lambda task, incarnation: None  # hears of each process before it starts
 
 
 class Job:
@@ -134,7 +135,7 @@ class Job:
         self._stage_ended = 0.0
         self._tails: Dict[str, str] = {}  # the last lines of each task
         self._sequence = 0
-        self._places = Places(options.local_tasks, options.output)
+        self._places = Places(options.local_tasks, options.output, end_together=not options.background)
         self._server = PlacesServer(self._places, home)
         self._stage: Optional[threading.Thread] = None
         (self._folder / "job.yaml").write_text(json.dumps(spec), encoding="utf-8")
@@ -143,7 +144,7 @@ class Job:
         except BaseException:
             self._clean()
             raise
-        self._local = [self._start_local(number) for number in range(options.local_count)]
+        self._local = list(map(self._start_local, range(options.local_count)))
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -164,7 +165,7 @@ class Job:
 
     def stop(self) -> None:
         """Ends the job if it runs, and waits until nothing of it does."""
-        if not self._ended.is_set():
+        if not self.has_ended():
             self._coordinator.terminate()
         self._thread.join()
 
@@ -271,6 +272,7 @@ class Job:
         for wanted in answer["wanted"]:
             name = f"spark-{self._sequence}-{wanted['task']}"
             slot = {"slot": name, "task": wanted["task"], "incarnation": wanted["incarnation"]}
+            self._options.expect(wanted["task"], wanted["incarnation"])
             self._places.start(slot, {"slot": name, **self._order(wanted)})
         self._is_final = bool(answer.get("final"))
         # A place that leaves earlier would not say that its agent has ended.
@@ -279,9 +281,9 @@ class Job:
 
     def _order(self, wanted: Mapping[str, Any]) -> Dict[str, Any]:
         """What a place needs to start the agent."""
-        arguments = ["--task", wanted["task"], "--incarnation", str(wanted["incarnation"])]
         # The coordinator has said where processes of this machine reach it.
         url = self._coordinator_reach.url.replace(f"//{LOOPBACK}:", f"//{self._home.host}:")
+        arguments = ["--task", wanted["task"], "--incarnation", str(wanted["incarnation"])]
         arguments += ["--coordinator", url, "--lease", str(wanted["lease_seconds"])]
         if wanted.get("port"):
             arguments += ["--port", str(wanted["port"])]
@@ -321,8 +323,7 @@ class Job:
         return Driver(self._server.reach, machine_id(), _LEASE_SECONDS)
 
     def _get_places(self, stage: int, count: int) -> None:
-        driver, background = self._driver(), self._options.background
-        payload = self._options.payload
+        driver, background, payload = self._driver(), self._options.background, self._options.payload
         # One executor, in the driver's JVM, which spark-submit waits for: a timer of barrier() would keep it.
         is_local = self._context.master.partition("[")[0] == "local"
 

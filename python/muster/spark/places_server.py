@@ -34,6 +34,7 @@ class _Known:
         self.output_read = 0  # bytes of what the slot's agent has written
         self.kill = False
         self.left = False
+        self.is_ending = False  # it gets no other slot
 
 
 class Answers(Protocol):
@@ -58,11 +59,15 @@ class Output(Protocol):
 class Places:
     """The table of places and slots. All methods may be called by any thread."""
 
-    def __init__(self, local_tasks: str = "", output: Optional[Output] = None) -> None:
-        """local_tasks: the type of task ("ps") that local places take, and no others do."""
+    def __init__(
+        self, local_tasks: str = "", output: Optional[Output] = None, end_together: bool = False
+    ) -> None:
+        """local_tasks: the type of task ("ps") that local places take, and no others do. end_together: Spark
+        ends all places on executors when one of them has ended, as tasks of a barrier stage."""
         self._lock = threading.Lock()
         self._output = output
         self._local_tasks = local_tasks
+        self._end_together = end_together
         self._places: Dict[str, _Known] = {}
         self._leave = False
         self._news = threading.Event()
@@ -91,12 +96,18 @@ class Places:
                             slot["disrupted"] = True
                         if self._output is not None and report.get("all_sent"):
                             self._output.end()
-            if report.get("last"):  # the place takes no other slot
+            if report.get("last"):
                 place.heard = -math.inf
+                self._note_end(report["place"])
             return {
                 "start": place.order, "kill": place.kill, "leave": self._leave,
                 "output_read": place.output_read,
             }  # fmt: skip
+
+    def _note_end(self, ended: str) -> None:
+        for name, place in self._places.items():
+            if name == ended or (self._end_together and not name.startswith(LOCAL)):
+                place.is_ending = True
 
     def _take_output(self, place: _Known, report: Dict[str, Any]) -> None:
         """A report whose answer was lost is repeated, with output that was taken already."""
@@ -127,7 +138,7 @@ class Places:
         now = time.monotonic()
         with self._lock:
             for name, place in self._places.items():
-                there = place.slot is None and now - place.heard < _LOST_SECONDS / 5
+                there = place.slot is None and not place.is_ending and now - place.heard < _LOST_SECONDS / 5
                 if there and self._may_take(name, slot["task"]):
                     place.slot, place.order = {**slot, "state": "asked"}, order
                     place.kill, place.output_read = False, 0

@@ -83,3 +83,14 @@ def test_a_place_that_says_that_its_executor_has_ended_has_no_slot(taken: Taken)
     places.answer({"place": "1-0-0", "host": "here", "last": True})  # before it has heard of the slot
     (slot,) = places.slots()
     assert (slot["state"], slot["disrupted"], taken.has_all) == ("ended", True, False)
+
+
+@pytest.mark.parametrize("end_together", [False, True])
+def test_places_of_a_barrier_stage_end_together(end_together: bool) -> None:
+    places = Places(end_together=end_together)
+    for name in ("1-0-0", "1-1-1"):
+        places.answer({"place": name, "host": "here"})
+    places.answer({"place": "1-1-1", "host": "here", "last": True})
+    assert places.start(SLOT, ORDER) != end_together
+    places.answer({"place": "1-0-2", "host": "here"})  # of the stage that Spark repeats
+    assert places.start({**SLOT, "slot": "spark-2-chief-0"}, ORDER)

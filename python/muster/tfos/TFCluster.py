@@ -323,7 +323,7 @@ def run(
         )  # fmt: skip
         options = Options(
             background=fed, payload=program.dump(), here=False, local_tasks="ps" if local else "",
-            local_count=local,
+            local_count=local, expect=nodes.expect,
         )  # fmt: skip
         job = Job(sc, spec, len(wanted), home, options)
         nodes.watch(job.has_ended)

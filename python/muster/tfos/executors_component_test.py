@@ -7,7 +7,7 @@ import pathlib
 import signal
 import threading
 import time
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import pytest
 
@@ -27,6 +27,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             status = session.sparkContext._jsc.sc().getExecutorMemoryStatus
             wait(lambda: status().size() == 3, "the driver and two executors")
             yield session
+
+
+@pytest.fixture
+def run(spark: Any) -> Iterator[Callable[..., Any]]:
+    """Starts clusters of two workers, which end with the test."""
+    clusters = []
+
+    def start(program: Any, folder: pathlib.Path, mode: int) -> Any:
+        clusters.append(TFCluster.run(spark.sparkContext, program, str(folder), 2, 0, input_mode=mode))
+        return clusters[-1]
+
+    yield start
+    for cluster in clusters:
+        cluster.stop()
 
 
 def kill_executor(pid: int) -> None:
@@ -50,14 +64,16 @@ def start_file(folder: str, index: int) -> int:
     return number
 
 
-def test_an_executor_that_is_lost(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_an_executor_that_is_lost(run: Any, tmp_path: pathlib.Path) -> None:
     def program(args: Any, ctx: Any) -> None:
         start_file(args, ctx.task_index)
         while not pathlib.Path(args, "go").exists():
             time.sleep(0.05)
 
-    cluster = TFCluster.run(spark.sparkContext, program, str(tmp_path), num_executors=2, num_ps=0)
-    kill_executor(int(wait(lambda: started(tmp_path, 1, 1), "a program")[0].read_text()))
+    cluster = run(program, tmp_path, TFCluster.InputMode.TENSORFLOW)
+    for index in range(2):
+        wait(lambda index=index: started(tmp_path, index, 1), f"worker {index}")
+    kill_executor(int(started(tmp_path, 1, 1)[0].read_text()))
     for index in range(2):
         wait(lambda index=index: started(tmp_path, index, 2), f"another worker {index}")
     (tmp_path / "go").touch()
@@ -65,7 +81,9 @@ def test_an_executor_that_is_lost(spark: Any, tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("rows_before", [1000, 10_000], ids=["while it is fed", "after the feed"])
-def test_an_executor_that_is_lost_with_rows(spark: Any, tmp_path: pathlib.Path, rows_before: int) -> None:
+def test_an_executor_that_is_lost_with_rows(
+    spark: Any, run: Any, tmp_path: pathlib.Path, rows_before: int
+) -> None:
     def program(args: Any, ctx: Any) -> None:
         starts = start_file(args, ctx.task_index)
         feed, rows = ctx.get_data_feed(), []
@@ -81,10 +99,8 @@ def test_an_executor_that_is_lost_with_rows(spark: Any, tmp_path: pathlib.Path, 
             wait((tmp_path / f"fed-{index}").exists, f"rows of worker {index}")
         kill_executor(int(started(tmp_path, 1, 1)[0].read_text()))
 
-    cluster = TFCluster.run(
-        spark.sparkContext, program, str(tmp_path), num_executors=2, num_ps=0,
-        input_mode=TFCluster.InputMode.SPARK,
-    )  # fmt: skip
+    cluster = run(program, tmp_path, TFCluster.InputMode.SPARK)
+
     def beside_the_other(index: int, rows: Iterator[int]) -> Iterator[int]:
         """Begins when both partitions have an executor, so that each worker is fed."""
         (tmp_path / f"partition-{index}").touch()

@@ -9,6 +9,7 @@ from typing import Any, Callable, Counter, Dict, List, NamedTuple, Optional, Tup
 
 Report = Dict[str, Any]
 _SERVERS = ("ps", "evaluator")  # tasks that end when the others have
+_EVALUATOR = "evaluator-0"
 
 
 class Role(NamedTuple):
@@ -49,6 +50,7 @@ class Nodes:
         self._wanted = wanted
         self._gang = gang
         self._nodes: Dict[str, _Node] = {}
+        self._start: Dict[str, int] = {}  # the incarnations of the gang's last start
         self._feeding: Dict[Tuple[str, int], str] = {}  # (feed, partition): the task that gets its rows
         self._restarts = 0
         self._errors: Dict[str, str] = {}
@@ -76,15 +78,26 @@ class Nodes:
     # What nodes say.
 
     def _register(self, report: Report) -> Report:
-        task = report["task"]
-        if task in self._nodes:
+        task, node = report["task"], _Node(report)
+        if node.incarnation < self._start.get(task, 0):
+            return {}  # of a process that was ended meanwhile
+        gone = [name for name in self._nodes if self._is_replaced_by(task, name)]
+        if gone:
             self._restarts += 1
             self._errors = {}
-            if self._gang:
-                stays = "evaluator-0"
-                self._nodes = {name: node for name, node in self._nodes.items() if name == stays}
-        self._nodes[task] = _Node(report)
+        for name in gone:
+            del self._nodes[name]
+        self._nodes[task] = node
         return {}
+
+    def _is_in_gang(self, task: str) -> bool:
+        return self._gang and task != _EVALUATOR
+
+    def _is_replaced_by(self, new: str, name: str) -> bool:
+        """Whether a node has ended when the node `new` reports."""
+        if name == new or not (self._is_in_gang(new) and self._is_in_gang(name)):
+            return name == new
+        return self._nodes[name].incarnation < min(self._start.values(), default=0)
 
     def _poll(self, report: Report) -> Report:
         """Of a node that runs: whether its feed has ended, and whether it shall end."""
@@ -161,6 +174,15 @@ class Nodes:
     def watch(self, has_ended: Callable[[], bool]) -> None:
         """has_ended: whether the job of the nodes has ended; called by any thread."""
         self._has_ended = has_ended
+
+    def expect(self, task: str, incarnation: int) -> None:
+        """The job starts a process of the task. It may never report: only so is it known what starts with what."""
+        with self._change:
+            if not self._is_in_gang(task):
+                return
+            if self._start.get(task, incarnation) < incarnation:
+                self._start = {}  # the gang is started again
+            self._start[task] = incarnation
 
     def wake(self) -> None:
         """wait() looks again: something has changed that no report says."""
