@@ -31,11 +31,14 @@ driver, executors, Python workers, nodes and programs that they start. Wall seco
 - Clicks are rows of `muster sample clicks` (13 floats, 26 texts, the label), without nulls, in two Parquet files.
 - Writing: `write_tfrecords` of {MORE_CLICKS:,} clicks; TensorFlowOnSpark's `dfutil.saveAsTFRecords` of {FEW_CLICKS:,},
   which makes a record of each row of an RDD in Python and writes them by `tensorflow-hadoop` 1.15.0 from Maven.
-- Scoring by `examples/clicks/clicks.yaml`, the probability alone: `MusterModel.transform` of {MORE_CLICKS:,} clicks, and
-  of {CLICKS:,}, with all columns kept (40, as by default) and with none (`keptCols=[]`); of {FEW_CLICKS:,}
+- Scoring by `examples/clicks/clicks.yaml`, the probability alone: `MusterModel.transform` of {CLICKS:,} clicks, and
+  of {MORE_CLICKS:,}, with all columns kept (40, as by default) and with none (`keptCols=[]`); of {MORE_CLICKS:,}
   TensorFlowOnSpark's `TFModel.transform` on the exported SavedModel with batches of 1,000, whose result has no other
-  columns, and a pandas UDF that calls it with Spark's batches of 10,000, of whose result Spark computes only what is
-  summed up. The Python workers of all sides have scored with the model before.
+  columns; and of both numbers a pandas UDF that calls it with Spark's batches of 10,000, of whose result Spark computes
+  only what is summed up. The Python workers of all sides have scored with the model before. The goals are for
+  {CLICKS:,} rows; of {MORE_CLICKS:,} the start of Muster's programs is a half of the time. "Reading": what Spark
+  needs for these rows before anybody scores them (`write.format("noop")`); `mapInArrow` into nothing: what it needs to
+  bring them to a Python worker that drops them. No program that Spark gives the rows can be faster.
 - Scoring by a Keras model, the "wide & deep" of 8 ids of [keras.md](keras.md): {IDS:,} rows each by `transform`
   (TensorFlow 2.21), and by a pandas UDF that calls the exported SavedModel (2.15).
 - Fitting {CLICKS:,} clicks, one epoch, one thread, wall seconds: `MusterEstimator.fit`; `df.write.parquet`, then
@@ -255,12 +258,13 @@ def measure(context: Context, name: str) -> Report:
 def measure_scoring(sides: Sides, rounds: int) -> dict[str, Series]:
     return interleave(
         {
-            "all": lambda: sides.score("all", "more"),
-            "none": lambda: sides.score("none", "more"),
-            "tfmodel": lambda: sides.score("tfmodel", "few"),
-            "udf": lambda: sides.score("udf", "few"),
-            "all, many": lambda: sides.score("all", "clicks"),
-            "none, many": lambda: sides.score("none", "clicks"),
+            "tfmodel": lambda: sides.score("tfmodel", "more"),
+            **{
+                f"{side}, {table}": lambda side=side, table=table: sides.score(side, table)
+                for side in ("all", "none", "udf") for table in ("clicks", "more")
+            },
+            "read": lambda: CLICKS / sides.driver.ask("read_clicks", "clicks")["cpu"],
+            "drop": lambda: CLICKS / sides.driver.ask("drop_clicks", "clicks")["cpu"],
             "keras, all": lambda: sides.score_keras("all"),
             "keras, none": lambda: sides.score_keras("none"),
             "keras, udf": lambda: sides.score_keras("udf"),
@@ -270,15 +274,17 @@ def measure_scoring(sides: Sides, rounds: int) -> dict[str, Series]:
 
 
 def rows_of_scoring(scoring: dict[str, Series]) -> list[Row]:
-    none, every, tfmodel, udf = (scoring[side] for side in ("none", "all", "tfmodel", "udf"))
-    keras, many = scoring["keras, udf"], f"scoring {CLICKS:,} rows"
+    rows = []
+    for table, goals in (("clicks", (SCORING, SCORING_UDF)), ("more", (None, None))):
+        for side, kept in (("none", "no"), ("all", "all")):
+            what, ours = f"scoring {TABLES[table]:,} rows, {kept} columns kept", scoring[f"{side}, {table}"]
+            rows.append(Row(f"{what}; `TFModel.transform`", ours, scoring["tfmodel"], goals[0]))
+            rows.append(Row(f"{what}; a pandas UDF", ours, scoring[f"udf, {table}"], goals[1]))
+    keras, udf = scoring["keras, udf"], scoring["udf, clicks"]
     return [
-        Row("scoring, no columns kept; `TFModel.transform`", none, tfmodel, SCORING),
-        Row("scoring, no columns kept; a pandas UDF", none, udf, SCORING_UDF),
-        Row("scoring, all columns kept; `TFModel.transform`", every, tfmodel, SCORING),
-        Row("scoring, all columns kept; a pandas UDF", every, udf, SCORING_UDF),
-        Row(f"{many}, no columns kept; `TFModel.transform`", scoring["none, many"], tfmodel),
-        Row(f"{many}, all columns kept; `TFModel.transform`", scoring["all, many"], tfmodel),
+        *rows,
+        Row(f"reading {CLICKS:,} rows, nothing else; a pandas UDF", scoring["read"], udf),
+        Row(f"`mapInArrow` of {CLICKS:,} rows into nothing; a pandas UDF", scoring["drop"], udf),
         Row("scoring by a Keras model, no columns kept; a pandas UDF", scoring["keras, none"], keras, SCORING_KERAS),
         Row("scoring by a Keras model, all columns kept; a pandas UDF", scoring["keras, all"], keras, SCORING_KERAS),
     ]

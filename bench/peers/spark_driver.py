@@ -221,6 +221,14 @@ class Driver:
 
         return self.score(lambda: self.clicks(name).withColumn("logistic", predict(*columns)), "logistic")
 
+    def read_clicks(self, name):
+        """What Spark alone needs for the rows."""
+        return measured(lambda: self.clicks(name).write.format("noop").mode("overwrite").save())
+
+    def drop_clicks(self, name):
+        """What it needs to bring them to a Python worker, which throws them away."""
+        return measured(lambda: self.clicks(name).mapInArrow(drop, "nothing int").collect())
+
     # Scoring by a Keras model, of rows of ids.
 
     def make_ids(self, rows):

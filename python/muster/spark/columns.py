@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import subprocess
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
@@ -65,8 +66,10 @@ def _of_field(name: str, given: Any) -> Column:
     return {"name": name, "type": kind, "list": True}
 
 
-def for_model(schema: Any, inputs: Sequence[Column], optional: Sequence[str] = ()) -> List[Column]:
-    """The columns of `schema` that the inputs want.
+def for_model(
+    schema: Any, inputs: Sequence[Column], optional: Sequence[str] = (), all_names: Sequence[str] = ()
+) -> List[Column]:
+    """The columns of `schema`, which are some of all_names, that the inputs want.
 
     optional: inputs that may be missing. Raises ValueError for another one that is missing, also if it
     has a default, since its name may be misspelt; and for a column that cannot be the input.
@@ -79,13 +82,16 @@ def for_model(schema: Any, inputs: Sequence[Column], optional: Sequence[str] = (
             _check(fields[name], column)
             found.append(column)
         elif name not in optional:
-            raise ValueError(missing(name, list(fields)))
+            raise ValueError(missing(name, all_names or list(fields)))
     return found
 
 
-def missing(name: str, names: Sequence[str]) -> str:
+def missing(name: str, names: Sequence[str], why: str = "which the model needs") -> str:
+    alike = [other for other in names if other.lower() == name.lower()]
+    near = alike or difflib.get_close_matches(name, names, 1)
+    hint = f" (did you mean '{near[0]}'?)" if near else ""
     shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-    return f"the DataFrame has no column '{name}', which the model needs; it has: {shown}"
+    return f"the DataFrame has no column '{name}', {why}{hint}; it has: {shown}"
 
 
 def _check(field: Any, column: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import posixpath
+import re
 import tempfile
 import uuid
 from typing import Any, Dict, Iterator, List, Optional
@@ -25,7 +26,7 @@ from pyspark.ml.util import (
 )
 
 from muster import binary, places, storage
-from muster.spark import columns, model_files, scoring, training
+from muster.spark import columns, model_files, scoring, sessions, training
 from muster.spark.params import OutputParams
 from muster.spark.staging import spool
 from muster.spark.tfrecords import write_tfrecords
@@ -40,6 +41,8 @@ _PARAMS = {
     "--threads": "threads",
     "--workers": "workers",
 }
+# What the program says of a record that is not good, and what a fit does not have.
+_LEAVE_OUT = "; to leave out up to N such records and continue, give --max-bad-records N"
 
 
 def _param(name: str, doc: str, converter: Any) -> Param[Any]:
@@ -111,11 +114,15 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
         return self.getOrDefault(param) if self.isDefined(param) else None
 
     def _fit(self, dataset: Any) -> MusterModel:
+        spark = sessions.session_of(dataset)
         with tempfile.TemporaryDirectory(prefix="muster-spark-") as folder:
             spec = self._model_path(folder)
             wanted = columns.inputs_of(spec)
             with self._spooled(dataset, spec, wanted, folder) as place:
-                model = self._train(dataset.sparkSession, spec, place, folder)
+                try:
+                    model = self._train(spark, spec, place, folder)
+                except binary.MusterError as error:
+                    raise binary.MusterError(_in_words_of_rows(str(error))) from None
         self._copyValues(model)
         return model
 
@@ -167,7 +174,8 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
         label = self._optional(self.label) or wanted.label
         for name in (label, wanted.weight):
             if name and name not in df.columns:
-                raise ValueError(columns.missing(name, df.columns))
+                why = "which label= names" if name == self._optional(self.label) else "which the model needs"
+                raise ValueError(columns.missing(name, df.columns, why))
         if not wanted.label or label == wanted.label:
             return df
         if wanted.label in df.columns:
@@ -187,6 +195,14 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
         for path, value in self.getOrDefault(self.settings).items():
             flags += ["--set", f"{path}={json.dumps(value)}"]
         return flags
+
+
+def _in_words_of_rows(error: str) -> str:
+    """An error that names a record of the spooled rows: its file is gone when the error is read."""
+    named = r"\S*/rows/part-(\d+)\.tfrecord: record at byte \d+"
+    error = re.sub(named, lambda found: f"a row of partition {int(found[1])} of the DataFrame", error)
+    advice = "df.replace(float('nan'), None) makes nulls of NaN, for which the model may have a default"
+    return error.replace(_LEAVE_OUT, f"; {advice}" if "the value nan" in error else "")
 
 
 def _check_local(df: Any) -> None:
@@ -222,6 +238,7 @@ class MusterModel(Model, OutputParams, MLReadable, MLWritable):
         return {**self.__dict__, "_broadcast": None}
 
     def _transform(self, dataset: Any) -> Any:
+        sessions.session_of(dataset)
         return scoring.transform(dataset, self._place(dataset), self)
 
     def _place(self, df: Any) -> model_files.Place:

@@ -271,6 +271,8 @@ def test_rows_that_come_slowly_are_answered(spark: Any, pairs: Any) -> None:
     (["id as x", "1 as y"], {"model": PAIR, "label": "clicked"}, "has no column 'clicked'"),
     (["map('a', id) as x", "1 as y"], {"model": PAIR}, "'x' is map<string,bigint>, which no feature"),
     (["if(id = 3, null, 1) as x", "1 as y"], {"model": PAIR}, "'x' has no value, and no default"),
+    (["if(id = 3, double('nan'), 1) as x", "1 as y"], {"model": PAIR}, "row of partition 0 of the DataFrame: column 'x'"),
+    (["id as x", "1 as clicks"], {"model": PAIR, "label": "click"}, "which label= names (did you mean 'clicks'?)"),
     (["id as x", "1 as y"], {}, "MusterEstimator has no model"),
     (["id as x", "1 as y"], {"model": "nothing.yaml"}, "nothing.yaml"),
     (["id as x", "1 as y"], {"model": PAIR.replace("linear: {c", "lineal: {c")}, "lineal"),
@@ -285,6 +287,11 @@ def test_what_cannot_be_trained_is_one_line(
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_what_is_no_dataframe() -> None:
+    with pytest.raises(TypeError, match="a DataFrame of Spark is wanted, not a builtins.list"):
+        MusterEstimator(model=PAIR).fit([1, 2])
+
+
 def test_no_rows(spark: Any, pairs: Any) -> None:
     with pytest.raises(ValueError, match="no rows to train on"):
         MusterEstimator(model=PAIR).fit(pairs.limit(0))
@@ -294,6 +301,8 @@ def test_what_cannot_be_scored(pairs: Any) -> None:
     model = MusterEstimator(model=PAIR).fit(pairs)
     with pytest.raises(ValueError, match="no column 'x'"):
         model.transform(pairs.drop("x"))
+    with pytest.raises(ValueError, match=r"no column 'x', which the model needs \(did you mean 'X'\?\); it has: "):
+        model.transform(pairs.withColumnRenamed("x", "X"))
     with pytest.raises(ValueError, match="a column 'prediction' already"):
         model.transform(pairs.withColumn("prediction", F.lit(1)))
     with pytest.raises(ValueError, match="no output 'score'; it has: .*logits"):

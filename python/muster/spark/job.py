@@ -6,6 +6,7 @@ restarts and TF_CONFIG are the coordinator's; Spark only gives processes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -14,13 +15,13 @@ import subprocess
 import tempfile
 import threading
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from muster import binary
-from muster.spark import background_place, manifest
+from muster.spark import background_place, manifest, sessions
 from muster.spark.place import Driver, Place, Surroundings
 from muster.spark.places_server import LOCAL, Output, Places, PlacesServer
-from muster.spark.reach import LOOPBACK, Home, OtherMachineError, Reach, machine_id
+from muster.spark.reach import LOOPBACK, Home, Reach, machine_id
 
 _ANSWER_SECONDS = 5.0
 _STAGES = 5  # how often Spark is asked for places before the job is given up
@@ -130,11 +131,11 @@ class Job:
         self._result: Optional[Result] = None
         self._error: Optional[BaseException] = None
         self._stage_error, self._is_hopeless = "", False
-        self._stages = 0
+        self._stages = self._sequence = 0
         self._is_final = False  # the job has ended; its coordinator waits until it has heard all
+        self._final_status: Dict[str, Any] = {}
         self._stage_ended = 0.0
         self._tails: Dict[str, str] = {}  # the last lines of each task
-        self._sequence = 0
         self._places = Places(options.local_tasks, options.output, end_together=not options.background)
         self._server = PlacesServer(self._places, home)
         self._stage: Optional[threading.Thread] = None
@@ -200,8 +201,13 @@ class Job:
         return f"{text}; {self._stage_error}" if self._stage_error else text
 
     def status(self) -> Dict[str, Any]:
-        """What `muster status --json` says of a job."""
-        return self._coordinator_reach.get("/v1/status", _ANSWER_SECONDS)
+        """What `muster status --json` says of a job; of one that has ended, what it said at last."""
+        try:
+            return self._coordinator_reach.get("/v1/status", _ANSWER_SECONDS)
+        except (OSError, ValueError):
+            if not self._final_status:
+                raise binary.MusterError(f"the coordinator of the job {self.name} does not answer") from None
+            return self._final_status
 
     def _start_coordinator(self) -> subprocess.Popen[str]:
         self._job = self._folder / "job"
@@ -274,7 +280,10 @@ class Job:
             slot = {"slot": name, "task": wanted["task"], "incarnation": wanted["incarnation"]}
             self._options.expect(wanted["task"], wanted["incarnation"])
             self._places.start(slot, {"slot": name, **self._order(wanted)})
-        self._is_final = bool(answer.get("final"))
+        if answer.get("final") and not self._is_final:
+            self._is_final = True
+            with contextlib.suppress(binary.MusterError):
+                self._final_status = self.status()
         # A place that leaves earlier would not say that its agent has ended.
         if self._is_final and all(slot["state"] == "ended" for slot in self._places.slots()):
             self._places.leave()
@@ -349,7 +358,7 @@ class Job:
             numbers = self._context.parallelize(range(count), count)
             numbers.barrier().mapPartitions(serve).collect()
         except Exception as error:
-            self._stage_error, self._is_hopeless = _reason(error)
+            self._stage_error, self._is_hopeless = sessions.reason(self._context, error)
         finally:
             self._stage_ended = time.monotonic()
 
@@ -381,21 +390,11 @@ class Job:
         if self._coordinator.poll() is None:
             self._coordinator.kill()
         self._coordinator.wait()
-        for pipe in (self._coordinator.stdin, self._coordinator.stdout):
-            if pipe is not None:
-                pipe.close()
+        for pipe in filter(None, (self._coordinator.stdin, self._coordinator.stdout)):
+            pipe.close()
 
     def _clean(self) -> None:
         self._server.close()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._home.remove()
 
-
-def _reason(error: Exception) -> Tuple[str, bool]:
-    """The line of Spark's error that says what went wrong in the Python worker, and whether it would again."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    for line in lines:
-        kind, colon, text = line.partition("Error: ")
-        if colon and kind in ("Runtime", f"{OtherMachineError.__module__}.OtherMachine"):
-            return text, kind != "Runtime"
-    return lines[0] if lines else type(error).__name__, False

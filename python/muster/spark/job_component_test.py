@@ -128,6 +128,44 @@ def test_parameter_servers_are_stopped_at_the_end(spark: Any, tmp_path: pathlib.
     assert running(tmp_path) == [] and not ended.exists()
 
 
+def test_the_status_of_a_job_that_has_ended(spark: Any) -> None:
+    job = muster_spark.start(spark, ["true"])
+    job.wait(DEADLINE)
+    assert job.status()["phase"] == "succeeded"
+
+
+STOPPED = """
+from testbed.spark import sessions
+from muster import spark as muster_spark
+session = sessions.session()
+rows = session.range(3)
+job = muster_spark.start(session, ["sleep", "1000"])
+while job.status()["tasks"][0]["phase"] != "running":
+    pass
+session.stop()
+for call in (
+    lambda: job.wait(60),
+    lambda: muster_spark.run(session, ["true"]),
+    lambda: muster_spark.MusterEstimator(model="m.yaml").fit(rows),
+):
+    try:
+        call()
+    except Exception as error:
+        print(error)
+"""
+
+
+def test_a_session_that_was_stopped(tmp_path: pathlib.Path) -> None:
+    program = [sys.executable, "-c", STOPPED]
+    environment = {**os.environ, "PYTHONPATH": sessions.PYTHONPATH}
+    done = subprocess.run(
+        program, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=DEADLINE
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert len(said) == 3 and all("the SparkSession was stopped" in line for line in said), said
+
+
 @pytest.mark.parametrize("restarts", [0, 1])
 def test_a_job_that_fails_says_its_last_lines(restarts: int, spark: Any, tmp_path: pathlib.Path) -> None:
     with pytest.raises(MusterError, match="failed.*\n(.*\n)*.*this task has lost its way"):

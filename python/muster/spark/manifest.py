@@ -7,6 +7,8 @@ import time
 import uuid
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
+from muster.spark import sessions
+
 _POLL_SECONDS = 0.2
 _EXECUTORS_SECONDS = 30.0  # for executors that are on their way
 _TYPES = {
@@ -67,6 +69,7 @@ def check_slots(
 
     what: what takes the slots; fewer: how to take fewer of them. Both go into the message.
     """
+    sessions.check_running(context)
     if context.getConf().get("spark.dynamicAllocation.enabled", "false").lower() == "true":
         raise ValueError(
             "a job needs executors that stay: set spark.dynamicAllocation.enabled=false"

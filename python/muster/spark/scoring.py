@@ -103,7 +103,7 @@ def _stream(df: Any, wanted: columns.Inputs) -> Any:
             if any(f.name == c["name"] for c in features)
         ]
     )
-    found = columns.for_model(schema, features, optional=[wanted.key])
+    found = columns.for_model(schema, features, [wanted.key], df.columns)
     fixed: Dict[str, Any] = {}
     key = wanted.named(wanted.key)
     if key is not None and key not in found:

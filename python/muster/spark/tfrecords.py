@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence
 
 from muster import binary, places, storage
@@ -11,6 +12,8 @@ from muster.spark import columns, hadoop, reading, staging
 
 _WRITTEN = "partition int, attempt long, rows long, bytes long, error string"
 _SUFFIXES = {"none": "", "gzip": ".gz", "zlib": ".zlib"}
+# What _cast says, or Spark where spark.sql.ansi.enabled is set, as by default in Spark 4.
+_LOST_VALUE = re.compile(r"""column '[^\n]* as the schema has it|The value '[^\n]*? cannot be cast to "[^"]*\"""")
 _PART = "part-00000-of-00001.tfrecord"  # what the program calls the only file of a set
 
 
@@ -102,9 +105,16 @@ def _cast(df: Any, schema: Any) -> Any:
     chosen = []
     for field in given.fields:
         if field.name not in df.columns:
-            raise ValueError(columns.missing(field.name, df.columns))
+            raise ValueError(columns.missing(field.name, df.columns, "which the schema names"))
         column = functions.col(columns.quoted(field.name))
-        chosen.append(column.cast(field.dataType).alias(field.name))
+        cast = column.cast(field.dataType)
+        why = functions.concat(
+            functions.lit(f"column '{field.name}': the value '"), column.cast("string"),
+            functions.lit(f"' is no {field.dataType.simpleString()}, as the schema has it"),
+        )  # fmt: skip
+        # Spark makes a null of what it cannot cast.
+        is_lost = column.isNotNull() & cast.isNull()
+        chosen.append(functions.when(is_lost, functions.raise_error(why).cast(field.dataType)).otherwise(cast).alias(field.name))
     return df.select(*chosen)
 
 
@@ -114,7 +124,13 @@ def _check_free(target: str, mode: str) -> None:
 
 
 def _write(df: Any, target: str, job: _Job) -> Written:
-    rows = df.mapInArrow(_writer(job), _WRITTEN).collect()
+    try:
+        rows = df.mapInArrow(_writer(job), _WRITTEN).collect()
+    except Exception as error:
+        lost = _LOST_VALUE.search(str(error))
+        if lost is None:
+            raise
+        raise ValueError(lost[0]) from None
     errors = sorted((row.partition, row.error) for row in rows if row.error)
     if errors:
         raise ValueError(errors[0][1])

@@ -168,6 +168,8 @@ def test_an_existing_folder_is_replaced_only_when_asked(spark: Any, tmp_path: pa
     (["id as I1", "1 as i2"], {"model": CLICKS}, "no column 'I2', which the model needs; it has: I1"),
     (["id"], {"model": CLICKS}, "the DataFrame has no column 'label', which the model needs; it has: id"),
     (["id"], {"schema": "nothing long"}, "the DataFrame has no column 'nothing'"),
+    (["if(id = 2, 'abc', '7') as t"], {"schema": "t int"}, "alue 'abc' "),
+    (["id as target"], {"schema": "targt int"}, "which the schema names (did you mean 'target'?)"),
     (["id"], {"mode": "append"}, "mode 'append'"),
     (["id"], {"names": "part"}, "names 'part': a place for the partition's number is wanted"),
     (["id"], {"compression": "zstd"}, "compression 'zstd'"),

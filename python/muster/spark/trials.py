@@ -13,7 +13,7 @@ import threading
 from typing import Any, Dict, List, Optional
 
 from muster import binary
-from muster.spark import manifest, trial_runner
+from muster.spark import manifest, sessions, trial_runner
 from muster.spark.job import Job, Options
 from muster.spark.reach import Home
 
@@ -80,7 +80,7 @@ class _Handler(socketserver.StreamRequestHandler):
                 break
         else:
             end = {"error": f"the output of the trial's job was lost {_RUNS} times, each time with its executor"}
-        if "error" in end and is_stopped(self.context):
+        if "error" in end and sessions.is_stopped(self.context):
             self._say({"spark_is_stopped": True})
             self.rfile.read(1)  # there is only an end
         else:
@@ -138,15 +138,6 @@ class _Handler(socketserver.StreamRequestHandler):
             job = self._job
         if job is not None:
             job.stop()
-
-
-def is_stopped(context: Any) -> bool:
-    """Whether a SparkContext was stopped, by its program or by its cluster."""
-    java = context._jsc
-    try:
-        return java is None or bool(java.sc().isStopped())
-    except Exception:  # its JVM is gone
-        return True
 
 
 def _outcome(job: Job) -> Dict[str, Any]:

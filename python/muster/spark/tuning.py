@@ -8,9 +8,9 @@ import os
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from muster import binary, places
-from muster.spark import manifest
+from muster.spark import manifest, sessions
 from muster.spark.tfrecords import write_tfrecords
-from muster.spark.trials import Trials, is_stopped
+from muster.spark.trials import Trials
 
 logger = logging.getLogger("muster")
 
@@ -85,7 +85,7 @@ def tune(
         command += [f"--runner={word}" for word in served.runner()]
         *_, study = binary.run(command, seen=_log, names=_ARGUMENTS)
     except binary.MusterError as error:
-        if is_stopped(context):
+        if sessions.is_stopped(context):
             raise binary.MusterError("Spark was stopped during the study: the same call continues it") from error
         raise
     finally:

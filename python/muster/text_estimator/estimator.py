@@ -87,7 +87,8 @@ class TextEstimator(Estimator):
         return self
 
     def getFitParam(self) -> List[_FitParam]:
-        return list(self.getOrDefault(self.fitParam))
+        given = self.getOrDefault(self.fitParam)
+        return [given] if isinstance(given, dict) else list(given)
 
     def setRunningMode(self, value: str) -> TextEstimator:
         self._set(runningMode=value)

@@ -40,6 +40,11 @@ def estimator(kafka: Kafka, topic: str, sets: Any, map_fun: Any = read_ids, **mo
     return TextEstimator(kafkaParam=where, fitParam=sets, mapFnParam=map_fun)
 
 
+def test_a_topic_that_is_not_there(kafka: Kafka) -> None:
+    with pytest.raises(MusterError, match="nothing: there is no such topic"):
+        Topic(kafka.brokers, "nothing").read_end()
+
+
 def test_trials_do_not_share_the_rows(spark: Any, kafka: Kafka, topic: str) -> None:
     """The model's trials have one group id, and split the rows between them."""
     sets = [{"rate": 0.1}, {"rate": 0.2}]
@@ -205,11 +210,11 @@ def test_a_partition_of_several_transactions(kafka: Kafka, topic: str, monkeypat
 
 
 def test_brokers_that_are_not_there(spark: Any, topic: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("muster.text_estimator.topic._ANSWER_SECONDS", 2.0)
+    monkeypatch.setattr("muster.text_estimator.topic._REACH_SECONDS", 2.0)
     made = TextEstimator(
         kafkaParam={"bootstrap_servers": "127.0.0.1:9", "topic": topic}, mapFnParam=read_ids
     )
-    with pytest.raises(MusterError, match="kafka://127.0.0.1:9/.*: making the topic: "):
+    with pytest.raises(MusterError, match="kafka://127.0.0.1:9/.*: no broker of 127.0.0.1:9 has answered within 2 s"):
         made.fit(spark.range(3))
 
 

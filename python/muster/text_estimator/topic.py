@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from typing import Any, Dict, Generator, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Collection, Dict, Generator, Iterable, Mapping, NamedTuple, Sequence
 
 from muster import binary
 from muster.text_estimator.ranges import Range
 
 FIRST_PARTITION = 1  # of rows
 _END = Range(0, 0, 1)
+_REACH_SECONDS = 10.0  # for a first answer of any broker
 _ANSWER_SECONDS = 60.0
 _COMMIT_SECONDS = 120.0
 _ABORT_SECONDS = 10.0
@@ -49,10 +50,20 @@ class Topic(NamedTuple):
 
     def _ask(self, what: str, call: str, argument: Any) -> None:
         admin = _client().admin.AdminClient(_settings(self.brokers))
+        self._list_topics(admin)  # an answer to all else is waited for longer
         times = {"operation_timeout": _ANSWER_SECONDS, "request_timeout": _ANSWER_SECONDS}
         try:
             getattr(admin, call)([argument], **times)[self.name].result(2 * _ANSWER_SECONDS)
         except Exception as error:  # KafkaException, or a TimeoutError of the future
+            raise _failed(self, what, error) from None
+
+    def _list_topics(self, client: Any) -> Collection[str]:
+        """Those that the user may see. Raises MusterError if no broker answers."""
+        try:
+            found: Collection[str] = client.list_topics(timeout=_REACH_SECONDS).topics
+            return found
+        except _client().KafkaException as error:
+            what = f"no broker of {self.brokers} has answered within {_REACH_SECONDS:.0f} s (kafkaParam's bootstrap_servers)"
             raise _failed(self, what, error) from None
 
     def write(self, partition: int, records: Iterable[str]) -> Range:
@@ -88,6 +99,8 @@ class Topic(NamedTuple):
         # It asks only, and joins no group.
         consumer = kafka.Consumer({**_settings(self.brokers), "group.id": "muster"})
         try:
+            if self.name not in self._list_topics(consumer):
+                raise binary.MusterError(f"{self.url()}: there is no such topic, or its user may not see it")
             place = kafka.TopicPartition(self.name, _END.partition)
             _, end = consumer.get_watermark_offsets(place, _ANSWER_SECONDS)
             return bool(end >= _END.end)

@@ -79,14 +79,14 @@ void ProblemTeller::Tell(const Json& job) {
 }
 
 void TellUnheard(control::JobPlace& place, const Say& say) {
-  std::string why;
   const auto deadline = std::chrono::steady_clock::now() + kObeyTime;
-  do {
+  while (true) {
     const auto job = place.Describe();
-    why = job.ok() ? JsonFields(*job, "job").Text("coordinator") : "";
-  } while (!why.empty() && std::chrono::steady_clock::now() < deadline &&
-           !place.WaitForEnd(kObeyLook));
-  if (!why.empty()) say(why);
+    const std::string why = job.ok() ? JsonFields(*job, "job").Text("coordinator") : "";
+    if (why.empty()) return;
+    if (std::chrono::steady_clock::now() >= deadline) return say(why);
+    if (place.WaitForEnd(kObeyLook)) return;  // whoever has ended it has heard of it
+  }
 }
 
 }  // namespace muster::cli

@@ -143,17 +143,15 @@ absl::Status ShowLogs(const JobVerbFlags& flags) {
 
 constexpr char kStopReason[] = "stopped by muster stop";
 
-// Null: the job has ended already.
+// Null: the job has ended already; what it has left running is told to end, too.
 absl::StatusOr<std::unique_ptr<control::JobPlace>> TellToStop(const std::string& name,
                                                               const WhereFlags& where) {
   MUSTER_ASSIGN_OR_RETURN(auto place, OpenJob(name, where));
   MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
-  if (HasEnded(job)) {
-    SayOfJob(JobLine(job));
-    return nullptr;
-  }
   MUSTER_RETURN_IF_ERROR(place->Stop(kStopReason));
-  return place;
+  if (!HasEnded(job)) return place;
+  SayOfJob(JobLine(job));
+  return nullptr;
 }
 
 absl::Status WaitUntilStopped(const std::string& name, control::JobPlace& place) {

@@ -55,9 +55,14 @@ absl::Status NameRights(const absl::Status& status) {
   if (message.find(" cannot ") == message.npos || message.find("forbidden") == message.npos) {
     return status;
   }
-  return absl::Status(status.code(), StrCat(message,
-                                            "; the operator's rights: kubectl apply -f "
-                                            "deploy/kubernetes/rbac.yaml"));
+  const bool is_lease = message.find(" leases ") != message.npos;
+  return absl::Status(status.code(),
+                      StrCat(message,
+                             "; the operator's rights: kubectl apply -f "
+                             "deploy/kubernetes/rbac.yaml",
+                             is_lease ? ", which has that to its lease in the namespace muster: "
+                                        "--lease-namespace muster"
+                                      : ""));
 }
 
 std::string OursOnly() { return StrCat(kOperatorLabel, "=", kOperatorName); }
@@ -162,7 +167,13 @@ void Operator::AddJobs(const std::string& name_space) {
 
 // A definition of another controller would drop what the operator writes into a job's status.
 absl::Status Operator::CheckDefinition() {
-  const auto definition = client_->Get(GetTarget(kDefinitions, "", kDefinitionName));
+  const std::string target = GetTarget(kDefinitions, "", kDefinitionName);
+  auto definition = lease_client_->Get(target);  // which has no patience: a wait is told
+  if (absl::IsUnavailable(definition.status())) {
+    Say(StrCat("cannot reach the API server: ", ToStd(definition.status().message()),
+               "; tries again for half a minute (--kubeconfig and --context say where it is)"));
+    definition = client_->Get(target);
+  }
   if (absl::IsNotFound(definition.status())) {
     return absl::FailedPreconditionError(
         StrCat("the cluster does not know TFJobs; install their definition: ", kInstallDefinition));

@@ -191,6 +191,26 @@ TEST_F(PodRecordTest, ARestartInPlaceHasItsCause) {
             "'ValueError: x'");
 }
 
+TEST_F(PodRecordTest, AContainerThatKeepsAnEndedPodIsNamed) {
+  Json pod = Pod("Running");
+  const Json terminated = {{"terminated", {{"exitCode", 0}}}};
+  pod["spec"]["restartPolicy"] = "OnFailure";
+  pod["status"]["containerStatuses"] =
+      Json::array({{{"name", "proxy"}, {"state", {{"running", Json::object()}}}},
+                   {{"name", "tensorflow"}, {"state", terminated}}});
+  EXPECT_EQ(ReadPod(pod)->problem,
+            "its container tensorflow has ended (exit code 0), but the container proxy still runs, "
+            "and a pod ends with its last container; one that shall end with the others is an init "
+            "container with restartPolicy Always");
+  Json& states = pod["status"]["containerStatuses"];
+  states[1]["state"]["terminated"]["exitCode"] = 3;
+  EXPECT_EQ(ReadPod(pod)->problem, "");  // the kubelet starts it again
+  pod["spec"]["restartPolicy"] = "Never";
+  EXPECT_NE(ReadPod(pod)->problem, "");
+  states[0]["state"] = terminated;
+  EXPECT_EQ(ReadPod(pod)->problem, "");
+}
+
 TEST_F(PodRecordTest, AnInitContainerThatFailsIsNamedWithItsOutput) {
   Json pod = Pod("Failed");
   const Json terminated = {{"exitCode", 9}, {"message", "no such bucket\n"}};

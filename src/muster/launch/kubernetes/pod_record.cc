@@ -154,6 +154,24 @@ std::string DescribeLastRun(const std::optional<job::TaskEnd>& end) {
                 end->last_line.empty() ? "" : StrCat(", with '", end->last_line, "'"));
 }
 
+// Why a pod goes on whose container named tensorflow has ended; "" if it ends with it.
+std::string FindRest(const Json& pod) {
+  const Json& status = Child(pod, "status");
+  const Json& terminated = Child(Child(ContainerStatus(status), "state"), "terminated");
+  const bool may_run_again = GetText(Child(pod, "spec"), "restartPolicy") != "Never" &&
+                             GetNumber(terminated, "exitCode") != 0;
+  if (!terminated.is_object() || may_run_again) return "";
+  for (const Json& each : Child(status, "containerStatuses")) {
+    if (!Child(Child(each, "state"), "running").is_object()) continue;
+    return StrCat(
+        "its container ", kContainerName, " has ended (",
+        ReadTerminated(pod, terminated).Describe(), "), but the container ", GetText(each, "name"),
+        " still runs, and a pod ends with its last container; one that shall end with the "
+        "others is an init container with restartPolicy Always");
+  }
+  return "";
+}
+
 // Why an init container does not start, or is not started again.
 std::string FindInitProblem(const Json& pod) {
   const Json& all = Child(Child(pod, "status"), kInitStatuses);
@@ -198,6 +216,7 @@ std::string FindPodProblem(const Json& pod) {
   if (problem.starts_with(kCrashing)) {
     problem += DescribeLastRun(ReadEndInPlace(pod, ContainerStatus(status)));
   }
+  if (problem.empty()) problem = FindRest(pod);
   return problem;
 }
 

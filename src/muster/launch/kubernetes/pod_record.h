@@ -26,7 +26,8 @@ struct PodRecord {
   double idle_seconds = 0;    // without a sign of life, as PodLooks has found it
   job::TaskEnd end = {};      // kEnded and kGone
   std::optional<job::TaskEnd> end_in_place = {};  // of the run before the last of those restarts
-  // Why it does not start: "ImagePullBackOff: ...", "Unschedulable: ..."; "": it starts or runs.
+  // Why it does not start: "ImagePullBackOff: ...", "Unschedulable: ...", or, without a word of
+  // Kubernetes, why it goes on when its program has ended; "": it starts or runs.
   std::string problem = {};
 };
 
@@ -43,7 +44,7 @@ std::optional<OwnerRecord> FindOwner(const Json& object);
 // nullopt for a pod whose labels name no task.
 std::optional<PodRecord> ReadPod(const Json& pod);
 
-// Why any pod does not start, as PodRecord::problem has it.
+// PodRecord::problem of any pod.
 std::string FindPodProblem(const Json& pod);
 
 // The record of a pod that does not exist any more. One that had not ended was ended by the

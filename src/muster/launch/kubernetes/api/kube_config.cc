@@ -220,8 +220,9 @@ absl::StatusOr<KubeAccess> ReadKubeConfigs(const std::vector<std::string>& paths
                                            const std::string& context, io::FileSystem& files) {
   std::vector<ConfigFile> configs;
   for (const std::string& path : paths) {
-    MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(files, path, kMaxConfigBytes));
-    MUSTER_ASSIGN_OR_RETURN(const YamlReader root, YamlReader::Parse(text, path));
+    auto text = io::ReadFile(files, path, kMaxConfigBytes);
+    if (!text.ok()) return Annotate(text.status(), "the kubeconfig");
+    MUSTER_ASSIGN_OR_RETURN(const YamlReader root, YamlReader::Parse(*text, path));
     if (!root.IsMap()) return absl::InvalidArgumentError(StrCat(path, ": is no kubeconfig"));
     configs.push_back({.root = root, .path = path});
   }

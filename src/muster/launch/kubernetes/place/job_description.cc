@@ -241,6 +241,23 @@ Json DescribeTfJob(const Json& object, const std::map<job::TaskId, PodInfo>& pod
   return described;
 }
 
+std::vector<std::string> ListRunningTasks(const std::map<job::TaskId, PodInfo>& pods) {
+  std::vector<std::string> running;
+  for (const auto& [task, pod] : pods) {
+    const bool has_ended = pod.record.phase == job::TaskObservation::Phase::kEnded;
+    if (!has_ended && !pod.record.deleting) running.push_back(job::TaskName(task));
+  }
+  return running;
+}
+
+void DescribeRest(const std::map<job::TaskId, PodInfo>& pods, Json* described) {
+  const auto running = ListRunningTasks(pods);
+  if (running.empty()) return;
+  (*described)["notes"].push_back(StrCat("the pods of ", absl::StrJoin(running, ", "),
+                                         " still run, since cleanPodPolicy is None: muster stop ",
+                                         GetText(*described, "name"), " deletes them"));
+}
+
 void DescribeSilence(const std::string& silence,
                      const std::optional<std::map<job::TaskId, PodInfo>>& pods, Json* described) {
   (*described)["coordinator"] = silence;

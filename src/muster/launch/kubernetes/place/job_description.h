@@ -31,6 +31,13 @@ std::map<job::TaskId, PodInfo> ReadPods(const Json& job, const std::vector<Json>
 // to; of a task "place" (its node) and "problem", which says why it does not start and what to do.
 Json DescribeTfJob(const Json& job, const std::map<job::TaskId, PodInfo>& pods, double now);
 
+// The tasks whose pods have not ended.
+std::vector<std::string> ListRunningTasks(const std::map<job::TaskId, PodInfo>& pods);
+
+// Adds to the "notes" of a job that has ended which tasks' pods cleanPodPolicy None has left
+// running, and what ends them.
+void DescribeRest(const std::map<job::TaskId, PodInfo>& pods, Json* described);
+
 // For a job that no operator attends to, as `silence` says: the tasks that the job's status has as
 // running, and whose pods are gone or have ended since, have a "problem" that says so. `pods`:
 // nullopt if nobody could see them.

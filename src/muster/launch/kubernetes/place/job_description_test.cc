@@ -211,6 +211,20 @@ TEST(JobDescriptionTest, WithoutAnOperatorPodsThatAreGoneOrHaveEndedAreProblems)
   EXPECT_EQ(problems(pods)[0], "its pod has ended (exit code 3), and no operator has seen that");
 }
 
+TEST(JobDescriptionTest, PodsThatAnEndedJobHasLeftRunningAreNamed) {
+  std::map<job::TaskId, PodInfo> pods;
+  pods[kWorker0].record.phase = job::TaskObservation::Phase::kEnded;
+  pods[kWorker1].record.phase = job::TaskObservation::Phase::kRunning;
+  Json described = {{"name", "j"}};
+  DescribeRest(pods, &described);
+  EXPECT_EQ(described["notes"], Json::array({"the pods of worker-1 still run, since cleanPodPolicy "
+                                             "is None: muster stop j deletes them"}));
+  pods[kWorker1].record.deleting = true;
+  described = {{"name", "j"}};
+  DescribeRest(pods, &described);
+  EXPECT_FALSE(described.contains("notes"));
+}
+
 TEST(JobDescriptionTest, AdviceIsOneLine) {
   EXPECT_EQ(AddAdvice("unheard of"), "unheard of");
   EXPECT_THAT(AddAdvice("pods is forbidden:\nexceeded quota: q"),

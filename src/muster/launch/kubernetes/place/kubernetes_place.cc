@@ -83,7 +83,10 @@ absl::StatusOr<Json> KubernetesPlace::Describe() {
   if (absl::IsUnavailable(listed)) return listed;
   const double now = SystemClock().WallSeconds();
   described_ = DescribeTfJob(job_, pods_, now);
-  if (IsOver(described_)) return described_;
+  if (IsOver(described_)) {
+    DescribeRest(pods_, &described_);
+    return described_;
+  }
   std::map<std::string, bool> missing;
   AddMissingClaims(job_, cluster_, &missing, &described_);
   const std::string silence = LookForOperator(GetLease(job_), cluster_, now);
@@ -102,7 +105,7 @@ absl::Status KubernetesPlace::Patch(Json patch) {
 
 absl::Status KubernetesPlace::Stop(const std::string& why) {
   MUSTER_ASSIGN_OR_RETURN(const Json job, Describe());
-  if (IsOver(job)) return absl::OkStatus();
+  if (IsOver(job) && ListRunningTasks(pods_).empty()) return absl::OkStatus();
   const Json& annotations = Child(Child(job_, "metadata"), "annotations");
   if (Child(annotations, "muster/stop").is_string()) return absl::OkStatus();
   return Patch({{"metadata", {{"annotations", {{"muster/stop", why}}}}}});

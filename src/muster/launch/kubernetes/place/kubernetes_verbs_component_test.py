@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import signal
+import threading
 
 from testbed.jobs import Jobs
 from testbed.kubernetes.api import Object
@@ -99,6 +100,16 @@ def test_a_stopped_job_can_be_looked_at_until_it_is_removed(
     wait_for(lambda: space.pods() == {})
 
 
+def test_the_stop_of_a_job_that_has_ended_deletes_what_it_has_left_running(space: Space, user: Jobs) -> None:
+    start(space, user, Worker=1, PS=1)
+    space.kubelet.end("j-worker-0", 0)
+    wait_for(lambda: user.status("j")["phase"] == "succeeded")
+    assert "the pods of ps-0 still run, since cleanPodPolicy is None: muster stop j" in user.ok("status", "j")
+    user.ok("stop", "j")
+    wait_for(lambda: space.pods() == {"j-worker-0": "Succeeded"})
+    assert "still run" not in user.ok("status", "j") and user.status("j")["phase"] == "succeeded"
+
+
 def test_rm_in_the_cluster_leaves_no_record_here(space: Space, user: Jobs) -> None:
     space.start_operator()
     submit(user, tfjob("j", {"Worker": 1}))
@@ -122,6 +133,23 @@ def test_a_job_is_suspended_and_resumed(space: Space, user: Jobs) -> None:
     space.wait_condition("j", "Succeeded")
     refused = user.call("suspend", "j")
     assert refused.returncode == 1 and "has ended" in refused.stderr
+
+
+def test_a_job_that_ends_at_once_when_it_is_resumed(space: Space, user: Jobs) -> None:
+    space.start_operator()
+    submit(user, tfjob("j", {"Worker": 1}, runPolicy={"suspend": True}))
+    wait_for(lambda: user.status("j")["phase"] == "suspended")
+
+    def end_at_once() -> None:
+        space.wait_pods(j_worker_0="Running")
+        space.kubelet.end("j-worker-0", 0)
+
+    ending = threading.Thread(target=end_at_once)
+    ending.start()
+    resumed = user.call("resume", "j")
+    ending.join()
+    assert (resumed.returncode, resumed.stderr) == (0, "")
+    space.wait_condition("j", "Succeeded")
 
 
 def test_logs_of_all_tasks_are_one_stream(
