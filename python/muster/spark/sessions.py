@@ -1,4 +1,4 @@
-"""What ails a Spark session, in words of its user."""
+"""Checks of a Spark session, and its errors in one line."""
 
 from __future__ import annotations
 
