@@ -85,7 +85,7 @@ void TellUnheard(control::JobPlace& place, const Say& say) {
     const std::string why = job.ok() ? JsonFields(*job, "job").Text("coordinator") : "";
     if (why.empty()) return;
     if (std::chrono::steady_clock::now() >= deadline) return say(why);
-    if (place.WaitForEnd(kObeyLook)) return;  // whoever has ended it has heard of it
+    if (place.WaitForEnd(kObeyLook)) return;  // a job that has ended waits for nobody
   }
 }
 
