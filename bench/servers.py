@@ -4,19 +4,22 @@ import json
 
 from bench.context import CannotRun, Context
 from bench.measure import Series, run
-from bench.report import Report, Row
+from bench.report import Report, Row, in_unit
 
 ECHO = {64 << 10: "64 KiB", 512 << 10: "512 KiB", 4 << 20: "4 MiB"}
 ECHO_GOAL = 0.8
 ECHO_ONLY = "^(ThereAndBack/Unix|Raw/UnixThereAndBack)/"
 BATCHES = (512, 4096, 32768)  # rows
 PULLS, PUSHES = 3e6, 1.5e6  # rows a second of a core
+THREADS_GOAL = 1.7  # of a server with two threads over one with one
+BEFORE = "Before servers were read at the same time, in the same minutes: 0.96 s (0.86 s to 1.09 s) for two servers, 0.66 s for one."
 METHOD = """
 Echo: as many bytes there and back between two threads, a core each: frames of our channels, which ask
 for a while before they sleep as servers and workers do, and blocking calls on a socket. Rows: one worker and one server, a thread each, with a table of 4,000,000
 rows of 32 floats and Adagrad (1 GB), each batch of other rows, spread over all of it; a push is there
 when the server has applied it. Rows a CPU second count the CPU time of both threads together: splitting,
-copying, the socket both ways, the optimizer.
+copying, the socket both ways, the optimizer. Threads: the rows of a server alone, without socket and worker. Saving: the
+chief reads the state of one server, or of two with a half each, into its memory; no batch is applied meanwhile.
 """
 
 Times = dict[str, dict[str, float]]  # by benchmark
@@ -49,7 +52,7 @@ def measure(context: Context, name: str) -> Report:
         name=name,
         title="Parameter servers over a unix socket",
         method=METHOD,
-        peer="a raw socket",
+        peer="a raw socket; one thread",
         unit="bytes or rows a second",
     )
     for size, text in ECHO.items():
@@ -67,4 +70,17 @@ def measure(context: Context, name: str) -> Report:
             report.rows.append(Row(
                 f"{batch} rows at a time, {what}", series_of(rows, each, "items_per_second")
             ))  # fmt: skip
+    for side, what in (("ReadRows", "read"), ("ApplyAdagrad", "updated")):
+        for batch in BATCHES[1:]:
+            one, two = (series_of(rows, f"{side}/{batch}/{threads}", "items_per_second") for threads in (1, 2))
+            report.rows.append(Row(f"{batch} rows at a time, {what} by two threads; by one", two, one, THREADS_GOAL))
+            one, two = (per_cpu_second(rows, f"{side}/{batch}/{threads}", batch) for threads in (1, 2))
+            report.rows.append(Row("... a CPU second", two, one, 0.9))
+    for servers in (1, 2):
+        milliseconds = series_of(rows, f"SaveState/{servers}", "real_time")
+        report.rows.append(Row(
+            f"saving 1 GB of {servers} server{'s' if servers > 1 else ''}",
+            Series(tuple(each / 1000 for each in milliseconds.values)), form=in_unit("s", 2),
+        ))  # fmt: skip
+    report.same.append(BEFORE)
     return report

@@ -251,6 +251,10 @@ def measure(context: Context, name: str) -> Report:
             f"{FEW_CLICKS:,} clicks both sides write the same number of bytes, and the sum of the scores is "
             f"{sides.sums['all']:.1f}, {sides.sums['tfmodel']:.1f} and {sides.sums['udf']:.1f}; of the {IDS:,} rows "
             f"of ids it is {sides.keras_sums['all']:.1f} and {sides.keras_sums['udf']:.1f}.",
+            "Where the time of feeding columns goes, by samples of the whole machine while 20,000,000 rows were fed: 67% "
+            "in the executors' JVMs, which compute the rows and write Arrow's batches, 8% in Spark's Python workers, "
+            "which pass them on, and 19% in the programs. The JVMs alone take a little more than all of `mapInArrow` "
+            "into nothing does, since four processes share the caches of two cores: 0.8 of it would leave 25% for all else.",
         ],
     )
 

@@ -11,8 +11,8 @@ from bench.report import Report, Row, in_unit
 from bench.tune import SIGNIFICANT, TEST
 
 SEEDS, TRIALS = 30, 30
-ASHA_SEEDS, ASHA_TRIALS, ASHA_EPOCHS, LEAST, FACTOR = 10, 27, 27, 2, 3
-WITHIN, PART, WANTED = 0.01, 1 / 3, 9
+ASHA_SEEDS, ASHA_TRIALS, ASHA_EPOCHS, LEAST, FACTOR = 20, 27, 27, 2, 3
+WITHIN, PART, WANTED = 0.01, 1 / 3, 18
 SPACE = """
   model.linear.optimizer.ftrl.learning_rate: {loguniform: [0.003, 1]}
   model.dnn.optimizer.adagrad.learning_rate: {loguniform: [0.003, 1]}

@@ -7,7 +7,8 @@ if(NOT CMAKE_UNITY_BUILD_BATCH_SIZE)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
 endif()
 
-set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
+# Another checkout has the same objects, where debuggers find the sources from the build folder.
+set(CMAKE_CXX_FLAGS_DEV "-O1 -g1 -ffile-prefix-map=${CMAKE_BINARY_DIR}=.")
 # Functions in sections: muster is linked without those that it does not call.
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG -ffunction-sections")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

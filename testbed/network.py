@@ -26,6 +26,23 @@ def available() -> str:
     return ""
 
 
+@contextlib.contextmanager
+def inside(namespace: str) -> Iterator[None]:
+    """This thread has the network of that namespace (its file), as have the processes that it starts."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    files = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in ("/proc/thread-self/ns/net", namespace)]
+    own, there = files
+    try:
+        assert libc.setns(there, CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+        try:
+            yield
+        finally:
+            assert libc.setns(own, CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+    finally:
+        for file in files:
+            os.close(file)
+
+
 class Network:
     """The namespaces `a` and `b`, joined by a cable. A context manager."""
 
@@ -76,22 +93,9 @@ class Network:
         unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
         return ["ip", "netns", "exec", self.names[host], *(unshare if own_processes else [])]
 
-    @contextlib.contextmanager
-    def inside(self, host: str) -> Iterator[None]:
+    def inside(self, host: str) -> contextlib.AbstractContextManager[None]:
         """This thread is on that host, as are the processes that it starts; names stay this machine's."""
-        libc = ctypes.CDLL(None, use_errno=True)
-        files = [os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                 for path in ("/proc/thread-self/ns/net", f"/var/run/netns/{self.names[host]}")]  # fmt: skip
-        own, there = files
-        try:
-            assert libc.setns(there, CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
-            try:
-                yield
-            finally:
-                assert libc.setns(own, CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
-        finally:
-            for file in files:
-                os.close(file)
+        return inside(f"/var/run/netns/{self.names[host]}")
 
     def know(self, host: str, addresses: Mapping[str, str]) -> None:
         """Sets the names that can be resolved on that host; at first there are none."""

@@ -6,7 +6,7 @@ export MUSTER_CACHE="${MUSTER_CACHE:-${HOME:-/tmp}/.cache/muster}"
 export CCACHE_DIR="${CCACHE_DIR:-$MUSTER_CACHE/ccache}"
 export CCACHE_MAXSIZE="${CCACHE_MAXSIZE:-2G}"
 # What one build folder compiled is found by the others: paths count from the repository's root.
-export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}" CCACHE_NOHASHDIR=1
+export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
 mkdir -p "$MUSTER_CACHE"
 
 # The version of this checkout.

@@ -23,6 +23,7 @@ Column = Mapping[str, Any]
 Write = Callable[[List[Any]], None]  # of all these buffers, one after another
 
 _TYPES = {"int": 0, "float": 1, "string": 2}
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # a second, by the unit of a timestamp
 _WIDTHS = {"int": 8, "float": 4}
 
 
@@ -71,33 +72,76 @@ def _plain(array: Any) -> Any:
     return array.dictionary_decode() if types.is_dictionary(array.type) else array
 
 
+def _seconds(array: Any) -> Any:
+    """Whole seconds since 1970, rounded down, of dates or times."""
+    if types.is_date(array.type):
+        return array.cast(pyarrow.timestamp("s")).cast(pyarrow.int64())
+    ticks, each = array.cast(pyarrow.int64()), _TICKS[array.type.unit]
+    below = compute.if_else(compute.less(ticks, 0), each - 1, 0)  # divide() rounds towards zero
+    return compute.divide(compute.subtract(ticks, below), each)
+
+
 def _convert(array: Any, column: Column, where: str) -> Any:
     """Casts values to int64, float32 or binary."""
-    array, wanted = _plain(array), column["type"]
-    given = array.type
+    array = _plain(array)
     try:
-        if wanted == "string":
-            if types.is_fixed_size_binary(given):
-                return array.cast(pyarrow.binary())
-            if not (types.is_binary(given) or types.is_large_binary(given)):
-                array = array.cast(pyarrow.string())  # numbers as CSV would have them
-            return array.cast(pyarrow.binary())
-        if wanted == "int" and (types.is_timestamp(given) or types.is_date(given)):
-            return array.cast(pyarrow.timestamp("s"), safe=False).cast(pyarrow.int64())
-        if types.is_boolean(given):
-            array = array.cast(pyarrow.int8())
-        if wanted == "int":
-            if types.is_string(given):
-                return array.cast(pyarrow.int64())
-            if column.get("truncate") and not types.is_integer(given):
-                array = compute.trunc(array.cast(pyarrow.float64()))
-            return array.cast(pyarrow.int64())
-        return array.cast(pyarrow.float32(), safe=False)
+        return _cast(array, column)
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
-        raise Unfit(
-            "%s: column '%s' is %s, but the model file says %s: %s"
-            % (where, column["name"], given, wanted, str(error).splitlines()[0])
-        ) from None
+        raise Unfit("%s: column '%s' %s" % (where, column["name"], _why_unfit(array, column, error))) from None
+
+
+def _cast(array: Any, column: Column) -> Any:
+    given, wanted = array.type, column["type"]
+    if wanted == "string":
+        if types.is_fixed_size_binary(given):
+            return array.cast(pyarrow.binary())
+        if not (types.is_binary(given) or types.is_large_binary(given)):
+            array = array.cast(pyarrow.string())  # numbers as CSV would have them
+        return array.cast(pyarrow.binary())
+    if wanted == "int" and (types.is_timestamp(given) or types.is_date(given)):
+        return _seconds(array)
+    if types.is_boolean(given):
+        array = array.cast(pyarrow.int8())
+    if wanted == "int":
+        if types.is_string(given):
+            return array.cast(pyarrow.int64())
+        if column.get("truncate") and not types.is_integer(given):
+            array = compute.trunc(array.cast(pyarrow.float64()))
+        return array.cast(pyarrow.int64())
+    return array.cast(pyarrow.float32(), safe=False)
+
+
+def _why_unfit(array: Any, column: Column, error: Exception) -> str:
+    """What the values are, which cannot be cast, and what to do."""
+    given, wanted = array.type, column["type"]
+    is_time = types.is_timestamp(given) or types.is_date(given)
+    kind = str(given)
+    if is_time or types.is_decimal(given):
+        kind = kind.partition("(")[0].partition("[")[0].rstrip("0123456789")  # as SQL has it
+    advice = "change the type of the input (words are a string; a label of words lists them)"
+    if is_time:
+        why, advice = "", "change the type of the input to int, which is its seconds since 1970"
+    elif wanted != "string" and (bad := _first_unfit(array, column)) is not None:
+        why = ", which the value %s is not" % bad
+        if bad in ("'nan'", "'inf'", "'-inf'"):
+            advice = "make nulls of such values, as df.replace(float('nan'), None) does, if the input has a default"
+        elif types.is_floating(given) or types.is_decimal(given):
+            advice = "change the type of the input to float, or give it truncate: true, which leaves out fractions"
+    else:
+        why = ": %s" % str(error).splitlines()[0].rstrip(".")
+    return "is %s, but the model file says %s%s. Cast the column, or %s" % (kind, wanted, why, advice)
+
+
+def _first_unfit(array: Any, column: Column) -> Optional[str]:
+    """The first value that cannot be cast; None if its type cannot."""
+    for row in range(len(array)):
+        try:
+            _cast(array.slice(row, 1), column)
+        except pyarrow.ArrowInvalid:
+            return "'%.100s'" % array[row].as_py()
+        except pyarrow.ArrowNotImplementedError:
+            break
+    return None
 
 
 def _buffers(array: Any, column: Column) -> List[Any]:
@@ -155,8 +199,9 @@ def _encode(array: Any, column: Column, where: str) -> List[Any]:
         if "default" not in column:
             row = compute.index(values.is_null(), True).as_py()
             raise Unfit(
-                "%s: row %d of a batch: column '%s' has no value, and no default in the model file"
-                % (where, row + 1, column["name"])
+                "%s: row %d of a batch: column '%s' has no value, and no default in the model file: give the input a "
+                "default, or leave out such rows: df.dropna(subset=['%s'])"
+                % (where, row + 1, column["name"], column["name"])
             )
         default = column["default"]
         values = values.fill_null(default.encode() if column["type"] == "string" else default)

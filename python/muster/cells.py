@@ -146,19 +146,31 @@ def as_bytes(values: Sequence[Any]) -> List[bytes]:
 
 
 def numbers(values: Any, kind: str, name: str) -> bytes:
-    """Converts to little-endian int64 or float32. Raises ValueError for a fraction in an int
-    column."""
+    """Converts to little-endian int64 or float32. Raises ValueError for a fraction or a NaN in an
+    int column."""
     if hasattr(values, "astype"):
+        if kind == INT and values.dtype.kind == "f" and not (abs(values) < 2.0**63).all():
+            raise _no_int(name)
         out = values.astype("<i8" if kind == INT else "<f4")
         if kind == INT and not (out == values).all():
             raise ValueError(f"feature '{name}': its floats are not whole numbers")
         return bytes(out.tobytes())
     if kind == FLOAT:
         return array.array("f", [float(value) for value in values]).tobytes()
-    whole = [int(value) for value in values]
+    try:
+        whole = [int(value) for value in values]
+    except (ValueError, OverflowError):
+        raise _no_int(name) from None
     if any(a != b for a, b in zip(whole, values)):
         raise ValueError(f"feature '{name}': its floats are not whole numbers")
     return array.array("q", whole).tobytes()
+
+
+def _no_int(name: str) -> ValueError:
+    return ValueError(
+        f"feature '{name}' is int, and has NaN, infinity or a number that is too large for an int: give the "
+        "number that stands for a missing one, leave such rows out, or make the input a float"
+    )
 
 
 def truncated(values: Any) -> Any:

@@ -86,6 +86,9 @@ def test_numbers_are_little_endian_and_ints_stay_whole() -> None:
     for fraction in ([0.5], np.array([0.5])):
         with pytest.raises(ValueError, match="'x'.*not whole"):
             numbers(fraction, INT, "x")
+    for missing in ([1.0, float("nan")], np.array([1.0, np.nan]), [float("inf")]):
+        with pytest.raises(ValueError, match="'x' is int, and has NaN.* number that stands for a missing one"):
+            numbers(missing, INT, "x")
 
 
 def test_strings_are_utf8_and_none_is_empty() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 import muster.keras
-from muster.keras.functions import Functions
+from muster.keras import gradients
 from muster.keras.verify import Session
 from testbed.exports import accepted
 
@@ -259,12 +259,12 @@ def check_gradients_added_up_in_another_order_are_accepted(folder: pathlib.Path)
 
 
 def _gradients_times(factor: float) -> Any:
-    real = Functions._gradient
+    real = gradients.of_variable
 
-    def other(self: Functions, entry: Any, gradient: Any) -> Any:
-        return real(self, entry, gradient * factor)
+    def other(entry: Any, gradient: Any, loss_scale: float) -> Any:
+        return real(entry, gradient * factor, loss_scale)
 
-    return mock.patch.object(Functions, "_gradient", other)
+    return mock.patch.object(gradients, "of_variable", other)
 
 
 def _said(export: Callable[[], None]) -> str:

@@ -11,9 +11,9 @@
 //                             made: crash, hang or kill; KIND fail: an error, always
 // FAKE_TENSORFLOW_VERSION is its version. FAKE_TENSORFLOW_DEVICE=GPU adds a device of that type; on
 // two devices the single-threaded executor hangs, as TensorFlow's does.
-#include <signal.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -42,6 +42,7 @@ size_t BytesOf(int type) {
 
 extern "C" {
 
+// NOLINTBEGIN(readability-identifier-naming): TensorFlow's names
 struct TF_Status {
   int code = 0;
   std::string message;
@@ -83,6 +84,7 @@ struct TF_Output {
   TF_Operation* operation;
   int index;
 };
+// NOLINTEND(readability-identifier-naming)
 
 }  // extern "C"
 

@@ -1,4 +1,4 @@
-"""Kafka brokers (KRaft, each also a controller) on loopback ports of this machine."""
+"""Kafka brokers (KRaft, each also a controller) on ports of this machine."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ LOG4J = (
 class Kafka(Daemons):
     """Started by start(), ended by stop(). Topics have as many copies as there are brokers."""
 
-    def __init__(self, folder: pathlib.Path, brokers: int = 1, version: str = "3.9.1"):
-        self.folder, self.version = folder, version
+    def __init__(
+        self, folder: pathlib.Path, brokers: int = 1, version: str = "3.9.1", address: str = "127.0.0.1"
+    ):
+        self.folder, self.version, self.address = folder, version, address
         self.jars = fetch_jars(HERE / "pom.xml", kafka=version)
         self.ports = [free_port() for _ in range(brokers)]
         self.controller_ports = [free_port() for _ in range(brokers)]
@@ -40,21 +42,21 @@ class Kafka(Daemons):
     @property
     def brokers(self) -> str:
         """As in a kafka:// URL."""
-        return ",".join(f"127.0.0.1:{port}" for port in self.ports)
+        return ",".join(f"{self.address}:{port}" for port in self.ports)
 
     def url(self, topic: str, query: str = "") -> str:
         return f"kafka://{self.brokers}/{topic}{query}"
 
     def properties(self, broker: int) -> Mapping[str, object]:
         copies = len(self.ports)
-        voters = (f"{i + 1}@127.0.0.1:{port}" for i, port in enumerate(self.controller_ports))
+        voters = (f"{i + 1}@{self.address}:{port}" for i, port in enumerate(self.controller_ports))
         return {
             "process.roles": "broker,controller",
             "node.id": broker + 1,
             "controller.quorum.voters": ",".join(voters),
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[broker]},"
-                         f"CONTROLLER://127.0.0.1:{self.controller_ports[broker]}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.ports[broker]}",
+            "listeners": f"PLAINTEXT://{self.address}:{self.ports[broker]},"
+                         f"CONTROLLER://{self.address}:{self.controller_ports[broker]}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}:{self.ports[broker]}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "log.dirs": self.folder / f"broker-{broker}",

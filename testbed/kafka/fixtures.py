@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
-from typing import Iterator
+from typing import Callable, Iterator
 
 import pytest
 
@@ -22,3 +23,17 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
 def topic(request: pytest.FixtureRequest) -> str:
     """The name of a topic of the test's own."""
     return own_name(request)
+
+
+def run_inside(
+    enter: Callable[[], contextlib.AbstractContextManager[None]], folder: pathlib.Path, address: str
+) -> Iterator[Kafka]:
+    """One broker with this address of another network, which `enter` goes into and from which alone it is reached."""
+    folder.mkdir(exist_ok=True)
+    kafka = Kafka(folder, address=address)
+    try:
+        with enter():
+            kafka.start()
+        yield kafka
+    finally:
+        kafka.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import pathlib
+import shutil
 import signal
 import subprocess
 from typing import Any, Iterator
@@ -75,11 +76,22 @@ def wait_for_segments(run: Followed, model: pathlib.Path, count: int) -> None:
     wait(have_begun, f"segment {count}: {run.text()}")
 
 
+def has_saved(model: pathlib.Path, step: int) -> bool:
+    """Whether a checkpoint has at least this step."""
+    return any(int(path.stem.rpartition("-")[2]) >= step for path in model.glob("model.ckpt-*.index"))
+
+
+def copy_segments(model: pathlib.Path, other: pathlib.Path) -> None:
+    """Another training, which has not begun, will have the same segments."""
+    (other / "stream").mkdir(parents=True)
+    shutil.copy(model / "stream" / "segments-000000.json", other / "stream")
+
+
 def wait_for_step(run: Followed, model: pathlib.Path, step: int) -> None:
     """Until a checkpoint has at least this step."""
 
     def is_saved() -> bool:
         assert run.process.poll() is None, run.text()
-        return any(int(path.stem.rpartition("-")[2]) >= step for path in model.glob("model.ckpt-*.index"))
+        return has_saved(model, step)
 
     wait(is_saved, f"step {step}: {run.text()}")

@@ -4,8 +4,6 @@ program for each connection to its cluster (HTTP CONNECT), which makes it there.
 
 from __future__ import annotations
 
-import ctypes
-import os
 import pathlib
 import shutil
 import socket
@@ -15,7 +13,6 @@ import threading
 
 from testbed.kubernetes.node import Node
 
-NEW_NETWORK = 0x40000000
 CONFIG = """
 apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
@@ -75,7 +72,7 @@ class Egress:
         if not host.startswith("10.200.") or self.node is None:
             return socket.create_connection((host, port), timeout=10)
         made: list[socket.socket | OSError] = []
-        thread = threading.Thread(target=connect_in, args=(self.node.first, host, port, made))
+        thread = threading.Thread(target=connect_on, args=(self.node, host, port, made))
         thread.start()
         thread.join()
         if isinstance(made[0], OSError):
@@ -83,16 +80,11 @@ class Egress:
         return made[0]
 
 
-def connect_in(process: int, host: str, port: int, made: list[socket.socket | OSError]) -> None:
-    """Connects in the process's network namespace. Only the calling thread goes there, for good; the
-    socket may be used by any."""
+def connect_on(node: Node, host: str, port: int, made: list[socket.socket | OSError]) -> None:
+    """Connects in the node's network. Only the calling thread goes there; the socket may be used by any."""
     try:
-        namespace = os.open(f"/proc/{process}/ns/net", os.O_RDONLY)
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.setns(namespace, NEW_NETWORK) != 0:
-            raise OSError(ctypes.get_errno(), "setns")
-        os.close(namespace)
-        made.append(socket.create_connection((host, port), timeout=10))
+        with node.inside():
+            made.append(socket.create_connection((host, port), timeout=10))
     except OSError as error:
         made.append(error)
 

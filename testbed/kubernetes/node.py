@@ -7,6 +7,7 @@ from this program: when this program ends, in whatever way, the kernel ends ever
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import pathlib
@@ -14,6 +15,8 @@ import shutil
 import subprocess
 import sys
 import threading
+
+from testbed import network
 
 CONTAINER = pathlib.Path(__file__).with_name("container.py")
 
@@ -72,6 +75,8 @@ def child_of(process: int) -> int:
 
 
 class Node:
+    address = "10.200.0.1"  # its own, for pods
+
     def __init__(self) -> None:
         flags = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
         self.process = subprocess.Popen(
@@ -94,6 +99,10 @@ class Node:
     def call(self, *words: str) -> None:
         done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, f"{' '.join(words)}: {done.stderr}"
+
+    def inside(self) -> contextlib.AbstractContextManager[None]:
+        """This thread has the network of the node, as have the processes that it starts."""
+        return network.inside(f"/proc/{self.first}/ns/net")
 
     def add(self, pod: str) -> str:
         """Makes the network of a pod; returns its address."""

@@ -6,6 +6,7 @@ Prints JSON lines: what tasks have seen, and how jobs have ended.
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import sys
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 from muster import spark as muster_spark
 from muster.binary import MusterError, find
 from muster.tfos import TFCluster
-from testbed.spark import sessions
+from testbed.spark import executors, sessions
+from testbed.waiting import wait
 
 TASK = """
 import os, pathlib, sys
@@ -21,6 +23,24 @@ kind = os.readlink("/proc/self/ns/net").replace(":", "-")
 name = os.environ["MUSTER_TASK"]
 pathlib.Path(sys.argv[1], name).write_text(os.environ["TF_CONFIG"] + chr(10) + kind)
 """
+# It writes down each of its starts, and ends when there is a file "go".
+WAITING = """
+import os, pathlib, sys, time
+folder, name = pathlib.Path(sys.argv[1]), os.environ["MUSTER_TASK"]
+kind = os.readlink("/proc/self/ns/net").replace(":", "-")
+number = len(list(folder.glob(f"start-{name}-*")))
+made = folder / f".{name}"
+made.write_text(f"{os.getpid()} {kind}")
+made.rename(folder / f"start-{name}-{number}")
+while not (folder / "go").exists():
+    time.sleep(0.05)
+"""
+SEARCH = {
+    "flags": ["--epochs", "2"],
+    "space": {"model.dnn.optimizer.adagrad.learning_rate": {"loguniform": [0.001, 1]}},
+    "metric": {"maximize": "auc"},
+    "budget": {"trials": 4},
+}
 ROWS = 1000
 
 
@@ -34,6 +54,24 @@ def count_rows(args: Any, ctx: Any) -> None:
     while not feed.should_stop():
         rows += feed.next_batch(50)
     pathlib.Path(args, f"rows-{ctx.task_index}").write_text(json.dumps(sorted(rows)))
+
+
+def lose_an_executor(spark: Any, folder: pathlib.Path) -> str:
+    """Kills the executor of the other host while each host runs a task; returns how the job has ended."""
+    folder.mkdir()
+    here = os.readlink("/proc/self/ns/net").replace(":", "-")
+
+    def starts(count: int) -> list[list[str]]:
+        found = [path.read_text().split() for path in sorted(folder.glob("start-*"))]
+        return found if len(found) == count else []
+
+    job = muster_spark.start(spark, [sys.executable, "-c", WAITING, str(folder)], workers=2, all_workers=True)
+    wait(lambda: starts(2), "both tasks")
+    (elsewhere,) = [int(pid) for pid, kind in starts(2) if kind != here]
+    executors.kill(elsewhere)
+    wait(lambda: starts(4), "both tasks again")
+    (folder / "go").touch()
+    return job.wait().phase
 
 
 def main() -> None:
@@ -65,6 +103,10 @@ def main() -> None:
     hosts = [node["host"] for node in cluster.cluster_info]
     cluster.shutdown()
     tell(hosts=hosts)
+    tell(survived=lose_an_executor(spark, pathlib.Path(folder, "lost")))
+    search = {**SEARCH, "model": f"{folder}/spec.yaml", "train": rows, "eval": rows}
+    found = muster_spark.tune(spark, search, f"{folder}/study", parallel=2)
+    tell(trials=found.trials, command=found.command, model_dir=found.model_dir)
     spark.stop()
 
 

@@ -60,3 +60,11 @@ def path_with_tensorflow() -> str:
     major, minor, packages = found.strip().split(" ", 2)
     assert (int(major), int(minor)) == sys.version_info[:2], "both environments need the same Python"
     return os.pathsep.join((PYTHONPATH, packages))
+
+
+def python_without_packages(folder: pathlib.Path) -> str:
+    """A program of the folder that is this Python without its packages."""
+    path = folder / "python"
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    path.chmod(0o755)
+    return str(path)

@@ -12,22 +12,15 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import keras
 import tensorflow as tf
 
+from muster.keras import gradients as gradients_lib
 from muster.keras import lookups, outputs, tracing
 from muster.keras.fields import Port, Ports
+from muster.keras.gradients import Taken
 from muster.keras.losses import Loss
 from muster.keras.metrics import Metric
 from muster.keras.outputs import Prediction
 from muster.keras.tracing import Tensors, Traced
 from muster.keras.variables import DENSE, SEED, STATE, TABLE, Entry, Variables
-
-
-@dataclass(frozen=True)
-class Taken:
-    """The rows of a table that a lookup gave, [ids..., columns]."""
-
-    table: Entry
-    ids: Any
-    rows: Any
 
 
 @dataclass(frozen=True)
@@ -172,8 +165,9 @@ class Functions:
             sources = [arguments[entry.argument()] for entry in dense]
             gradients = tape.gradient(minimised, [*sources, *(one.rows for one in taken)])
             for entry, gradient in zip(dense, gradients):
-                results.update(self._gradient(entry, gradient))
-            results.update(self._row_gradients(taken, gradients[len(dense) :]))
+                results.update(gradients_lib.of_variable(entry, gradient, self.loss_scale))
+            rows = gradients[len(dense) :]
+            results.update(gradients_lib.of_rows(self.variables, taken, rows, self.loss_scale))
             for entry in self.variables:
                 new = scope.get_current_value(entry.variable)
                 if new is None or new is arguments[entry.argument()] or entry.kind == SEED:
@@ -335,37 +329,6 @@ class Functions:
     def _rows(self, arguments: Tensors) -> Any:
         ports, kind = (self.labels, "label") if self.labels.all else (self.inputs, "input")
         return tf.cast(tf.shape(arguments[f"{kind}_{ports.all[0].name}"])[0], tf.float32)
-
-    def _gradient(self, entry: Entry, gradient: Any) -> Tensors:
-        if gradient is None:
-            return {}
-        entry.sliced = isinstance(gradient, tf.IndexedSlices)
-        return {entry.argument("grad"): self._unscaled(tf.convert_to_tensor(gradient))}
-
-    def _row_gradients(self, taken: List[Taken], gradients: List[Any]) -> Tensors:
-        """Returns, for each table, one entry for each id. The gradient with respect to the rows of
-        a lookup consists of its entries; the gradient with respect to the table would be the same,
-        but take many more operations."""
-        entries: Dict[int, List[Tuple[Any, Any]]] = {}
-        for one, gradient in zip(taken, gradients):
-            if gradient is None:
-                continue
-            values = tf.convert_to_tensor(gradient)
-            if values.shape.rank != 2:
-                values = tf.reshape(values, [-1, *one.table.shape[1:]])
-            ids = one.ids if one.ids.shape.rank == 1 else tf.reshape(one.ids, [-1])
-            entries.setdefault(one.table.index, []).append((ids, values))
-        results: Tensors = {}
-        for index, parts in entries.items():
-            entry = self.variables.all[index]
-            ids, values = (parts[0] if len(parts) == 1
-                           else [tf.concat(list(side), 0) for side in zip(*parts)])  # fmt: skip
-            results[entry.argument("rows")] = tf.identity(ids)
-            results[entry.argument("grad")] = self._unscaled(values)
-        return results
-
-    def _unscaled(self, gradient: Any) -> Any:
-        return gradient if self.loss_scale == 1 else gradient * (1.0 / self.loss_scale)
 
     # ---- arguments
 

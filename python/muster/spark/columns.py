@@ -122,17 +122,31 @@ def _no_feature(name: str, given: Any) -> str:
     )
 
 
+def single(df: Any, name: str) -> Any:
+    """The column of that name, which the DataFrame has. Raises ValueError if it has several."""
+    from pyspark.sql import functions
+
+    alike = [other for other in df.columns if other.lower() == name.lower()]
+    if len(alike) > 1 and df.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
+        alike = [other for other in alike if other == name]
+    if len(alike) > 1:
+        raise ValueError(
+            f"the DataFrame has {len(alike)} columns that Spark takes for '{name}': {', '.join(alike)}. Keep one, by a select "
+            "where they are made, or rename the others: df.toDF(NAME, ...)"
+        )
+    return functions.col(quoted(name))
+
+
 def without_vectors(df: Any, names: Sequence[str]) -> Any:
     """These columns of the DataFrame, with Spark ML's vectors as arrays of floats."""
     from pyspark.ml.functions import vector_to_array
-    from pyspark.sql import functions
 
     chosen = []
     for name in names:
-        column = functions.col(quoted(name))
+        one = single(df, name)
         if is_vector(df.schema[name].dataType):
-            column = vector_to_array(column, "float32").alias(name)
-        chosen.append(column)
+            one = vector_to_array(one, "float32").alias(name)
+        chosen.append(one)
     return df.select(*chosen)
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import posixpath
 import re
-import tempfile
 import uuid
 from typing import Any, Dict, Iterator, List, Optional
 
@@ -27,6 +26,7 @@ from pyspark.ml.util import (
 
 from muster import binary, places, storage
 from muster.spark import columns, model_files, scoring, sessions, training
+from muster.spark.own_folder import OwnFolder
 from muster.spark.params import OutputParams
 from muster.spark.staging import spool
 from muster.spark.tfrecords import write_tfrecords
@@ -115,7 +115,8 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
 
     def _fit(self, dataset: Any) -> MusterModel:
         spark = sessions.session_of(dataset)
-        with tempfile.TemporaryDirectory(prefix="muster-spark-") as folder:
+        with OwnFolder() as own:
+            folder = str(own.path)
             spec = self._model_path(folder)
             wanted = columns.inputs_of(spec)
             with self._spooled(dataset, spec, wanted, folder) as place:
@@ -176,6 +177,8 @@ class MusterEstimator(Estimator, OutputParams, DefaultParamsReadable, DefaultPar
             if name and name not in df.columns:
                 why = "which label= names" if name == self._optional(self.label) else "which the model needs"
                 raise ValueError(columns.missing(name, df.columns, why))
+            if name:
+                columns.single(df, name)  # or there are several
         if not wanted.label or label == wanted.label:
             return df
         if wanted.label in df.columns:

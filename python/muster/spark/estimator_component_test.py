@@ -273,6 +273,8 @@ def test_rows_that_come_slowly_are_answered(spark: Any, pairs: Any) -> None:
     (["if(id = 3, null, 1) as x", "1 as y"], {"model": PAIR}, "'x' has no value, and no default"),
     (["if(id = 3, double('nan'), 1) as x", "1 as y"], {"model": PAIR}, "row of partition 0 of the DataFrame: column 'x'"),
     (["id as x", "1 as clicks"], {"model": PAIR, "label": "click"}, "which label= names (did you mean 'clicks'?)"),
+    (["id as x", "id as x", "1 as y"], {"model": PAIR}, "2 columns that Spark takes for 'x': x, x"),
+    (["id as x", "1 as z", "1 as z"], {"model": PAIR, "label": "z"}, "2 columns that Spark takes for 'z': z, z"),
     (["id as x", "1 as y"], {}, "MusterEstimator has no model"),
     (["id as x", "1 as y"], {"model": "nothing.yaml"}, "nothing.yaml"),
     (["id as x", "1 as y"], {"model": PAIR.replace("linear: {c", "lineal: {c")}, "lineal"),
@@ -303,6 +305,8 @@ def test_what_cannot_be_scored(pairs: Any) -> None:
         model.transform(pairs.drop("x"))
     with pytest.raises(ValueError, match=r"no column 'x', which the model needs \(did you mean 'X'\?\); it has: "):
         model.transform(pairs.withColumnRenamed("x", "X"))
+    with pytest.raises(ValueError, match="2 columns that Spark takes for 'id': id, id"):
+        model.transform(pairs.select("*", "id"))
     with pytest.raises(ValueError, match="a column 'prediction' already"):
         model.transform(pairs.withColumn("prediction", F.lit(1)))
     with pytest.raises(ValueError, match="no output 'score'; it has: .*logits"):

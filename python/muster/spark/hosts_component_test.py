@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import json
 import pathlib
+import shlex
 import subprocess
-from typing import Iterator
-
-import pytest
 
 from muster.binary import find
-from testbed import daemons, network
+from testbed.spark.fixtures import spark_on_hosts
 from testbed.spark.hosts import SparkOnHosts
 from testbed.trainings import SPEC, last_checkpoint, write_rows
 
+__all__ = ["spark_on_hosts"]
 DEADLINE = 300.0
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkOnHosts]:
-    if why := network.available():
-        pytest.skip(why)
-    with network.Network() as cable:
-        yield from daemons.run(SparkOnHosts(tmp_path_factory.mktemp("spark"), cable))
-
-
-def test_jobs_of_all_kinds_run_on_both_hosts(cluster: SparkOnHosts, tmp_path: pathlib.Path) -> None:
+def test_jobs_of_all_kinds_run_on_both_hosts(spark_on_hosts: SparkOnHosts, tmp_path: pathlib.Path) -> None:
     (tmp_path / "spec.yaml").write_text(SPEC)
     write_rows(tmp_path / "train.csv", 3000)
-    told = cluster.run_driver("spark_hosts.py", "encrypted", tmp_path, seconds=DEADLINE)
+    told = spark_on_hosts.run_driver("spark_hosts.py", "encrypted", tmp_path, seconds=DEADLINE)
     assert told[:2] == [{"cluster": "succeeded"}, {"scored": 3000}]
-    addresses = sorted(cluster.cable.addresses.values())
+    addresses = sorted(spark_on_hosts.cable.addresses.values())
     assert sorted(told[2]["hosts"]) == addresses
 
     # A program's tasks: one on each host, and each knows the other's address.
@@ -49,9 +40,20 @@ def test_jobs_of_all_kinds_run_on_both_hosts(cluster: SparkOnHosts, tmp_path: pa
     rows = [json.loads((tmp_path / f"rows-{index}").read_text()) for index in (0, 1)]
     assert all(rows) and sorted(rows[0] + rows[1]) == list(range(1000))
 
+    # The other host's executor was killed, and both tasks have started again.
+    assert told[3] == {"survived": "succeeded"}
+    again = [path.read_text().split()[1] for path in (tmp_path / "lost").glob("start-worker-?-1")]
+    assert len(again) == len(set(again)) == 2
 
-def test_without_encryption_the_error_names_the_settings(cluster: SparkOnHosts, tmp_path: pathlib.Path) -> None:
-    [told] = cluster.run_driver("spark_hosts.py", "clear", tmp_path, seconds=DEADLINE)
+    # A study with a trial on each host: its best model is what one machine makes of it.
+    assert told[4]["trials"] == 4
+    command = [find(), *shlex.split(told[4]["command"])[1:]]  # it trains into best-model
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=DEADLINE)
+    assert last_checkpoint(tmp_path / "best-model") == last_checkpoint(pathlib.Path(told[4]["model_dir"]))
+
+
+def test_without_encryption_the_error_names_the_settings(spark_on_hosts: SparkOnHosts, tmp_path: pathlib.Path) -> None:
+    [told] = spark_on_hosts.run_driver("spark_hosts.py", "clear", tmp_path, seconds=DEADLINE)
     assert "another machine than the driver" in told["error"], told
     assert "spark.network.crypto.enabled" in told["error"]
     assert len(told["error"].splitlines()) == 1

@@ -10,15 +10,14 @@ import contextlib
 import json
 import os
 import pathlib
-import shutil
 import subprocess
-import tempfile
 import threading
 import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from muster import binary
 from muster.spark import background_place, manifest, sessions
+from muster.spark.own_folder import OwnFolder
 from muster.spark.place import Driver, Place, Surroundings
 from muster.spark.places_server import LOCAL, Output, Places, PlacesServer
 from muster.spark.reach import LOOPBACK, Home, Reach, machine_id
@@ -29,7 +28,8 @@ _LEASE_SECONDS = 10.0
 _END_SECONDS = 60.0
 _REPORT_SECONDS = 30.0  # for places in the background to report after their stage has ended
 _LEFT_SECONDS = 30.0  # for places in the background to end
-_SECRETS = ("token", "data_key", "ca.pem")
+_KEYS = ("token", "data_key")
+_SECRETS = (*_KEYS, "ca.pem")  # what an agent is given
 
 
 class Result(NamedTuple):
@@ -92,9 +92,7 @@ def start(
     if tasks < 1 or min(counts.values()) < 0:
         raise ValueError(f"a job has one task or more, not {counts}")
     manifest.check_slots(spark.sparkContext, tasks)
-    policy = manifest.Policy(
-        restarts=restarts, all_workers=all_workers, finish_timeout=f"{finish_seconds:.0f}s"
-    )
+    policy = manifest.Policy(restarts=restarts, all_workers=all_workers, finish_timeout=f"{finish_seconds:.0f}s")
     made = manifest.make(list(command), counts, env or {}, policy)
     return Job(spark.sparkContext, made, tasks, Home.of(spark.sparkContext))
 
@@ -126,7 +124,7 @@ class Job:
         self._tasks = tasks - options.local_count
         self._options = options
         self._home = home
-        self._folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-spark-"))
+        self._folder = OwnFolder()
         self._ended = threading.Event()
         self._result: Optional[Result] = None
         self._error: Optional[BaseException] = None
@@ -139,7 +137,7 @@ class Job:
         self._places = Places(options.local_tasks, options.output, end_together=not options.background)
         self._server = PlacesServer(self._places, home)
         self._stage: Optional[threading.Thread] = None
-        (self._folder / "job.yaml").write_text(json.dumps(spec), encoding="utf-8")
+        (self._folder.path / "job.yaml").write_text(json.dumps(spec), encoding="utf-8")
         try:
             self._coordinator = self._start_coordinator()
         except BaseException:
@@ -210,23 +208,25 @@ class Job:
             return self._final_status
 
     def _start_coordinator(self) -> subprocess.Popen[str]:
-        self._job = self._folder / "job"
-        log = open(self._folder / "coordinator.log", "wb")
-        process = subprocess.Popen(
-            [binary.find(), "slot-coordinator", str(self._job), "--job", str(self._folder / "job.yaml"),
-             "--lease", str(_LEASE_SECONDS), "--end-with-stdin", *self._listen()],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
-        )  # fmt: skip
-        log.close()
+        self._job = self._folder.path / "job"
+        with open(self._folder.path / "coordinator.log", "wb") as log:
+            process = subprocess.Popen(
+                [binary.find(), "slot-coordinator", str(self._job), "--job", str(self._folder.path / "job.yaml"),
+                 "--lease", str(_LEASE_SECONDS), "--end-with-stdin", *self._listen()],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
+                pass_fds=self._folder.descriptors,
+            )  # fmt: skip
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         if not url.startswith("http"):
             process.wait()
-            said = (self._folder / "coordinator.log").read_text(errors="replace").strip()
+            said = (self._folder.path / "coordinator.log").read_text(errors="replace").strip()
             raise binary.MusterError(said or "the job's coordinator ended at once")
         self._secrets = {
             name: (self._job / name).read_text() for name in _SECRETS if (self._job / name).exists()
         }
+        for name in _KEYS:  # the coordinator has read them: a driver that is killed leaves none
+            (self._job / name).unlink()
         self._coordinator_reach = Reach(url, self._secrets["token"].strip(), self._home.authority)
         return process
 
@@ -383,7 +383,7 @@ class Job:
             if words[0] == "final":
                 self._result = Result(words[1].strip(), "".join(words[2:]).strip())
                 return
-        said = (self._folder / "coordinator.log").read_text(errors="replace").strip()
+        said = (self._folder.path / "coordinator.log").read_text(errors="replace").strip()
         raise binary.MusterError(f"the job's coordinator has ended: {said}")
 
     def _end_coordinator(self) -> None:
@@ -395,6 +395,6 @@ class Job:
 
     def _clean(self) -> None:
         self._server.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.remove()
         self._home.remove()
 

@@ -15,6 +15,7 @@ import pytest
 
 from muster import spark as muster_spark
 from muster.binary import MusterError
+from muster.spark.own_folder import OwnFolder
 from testbed.spark import sessions
 from testbed.spark.fixtures import spark
 from testbed.waiting import wait
@@ -58,7 +59,7 @@ def agents(folder: str) -> list[int]:
             words = (entry / "cmdline").read_bytes().decode().split("\0")
         except (OSError, UnicodeDecodeError):
             continue
-        if "agent" in words[1:2] and any(word.startswith(f"{folder}/muster-place-") for word in words):
+        if "agent" in words[1:2] and any(word.startswith(f"{folder}/") for word in words):
             found.append(int(entry.name))
     return found
 
@@ -218,6 +219,14 @@ def test_a_driver_that_is_killed_leaves_nothing(tmp_path: pathlib.Path) -> None:
         driver.kill()
         driver.wait()
         wait(lambda: not running(tmp_path) and not agents(str(places)), "the end of all tasks and agents")
+        left = list(places.glob("*/job/*"))
+        assert left and not [path for path in left if path.name in ("token", "data_key")]
+
+        def are_removed() -> bool:
+            with OwnFolder(str(places)) as own:  # as the next driver makes it
+                return list(places.iterdir()) == [own.path]
+
+        wait(are_removed, "the end of the driver's folders")
     finally:
         driver.kill()
         driver.wait()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import glob
 import os
-import shutil
-import tempfile
 from typing import Any, Dict, List, NamedTuple, Optional
+
+from muster.spark.own_folder import OwnFolder
 
 _CHECKPOINT = "checkpoint"
 _PREFIX = "model.ckpt-"
-_TEMPORARY = "muster-model-"
 
 
 def collect(folder: str) -> Dict[str, bytes]:
@@ -50,51 +46,29 @@ def unpack(files: Dict[str, bytes], folder: str) -> None:
 class Folder:
     """A model's folder, to be read until the end of a `with` block."""
 
-    def __init__(self, path: str, lock: Optional[int] = None) -> None:
-        """lock: the folder's descriptor, if the folder is a temporary one (_temporary_folder)."""
+    def __init__(self, path: str, own: Optional[OwnFolder] = None) -> None:
+        """own: the folder itself, if it is removed at the end."""
         self.path = path
-        self._lock = lock
+        self._own = own
 
     @property
     def descriptors(self) -> List[int]:
         """What a program that reads the folder inherits, so that nobody else removes it meanwhile."""
-        return [] if self._lock is None else [self._lock]
+        return [] if self._own is None else self._own.descriptors
 
     def __enter__(self) -> Folder:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._lock is not None:
-            shutil.rmtree(self.path, ignore_errors=True)
-            os.close(self._lock)
+        if self._own is not None:
+            self._own.remove()
 
 
 def _temporary_folder() -> Folder:
-    """A folder that is locked while this process, or one that inherits its descriptor, lives.
-
-    Spark kills its Python workers: the next one removes what they have left. They lie in the executor's own folder,
-    which Spark removes, where there is one.
-    """
+    """In the executor's own folder, which Spark removes, where there is one. Spark kills its Python workers."""
     parent = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-    parent = parent if os.path.isdir(parent) else tempfile.gettempdir()
-    for path in glob.glob(os.path.join(parent, _TEMPORARY + "*")):
-        with contextlib.suppress(OSError):  # others use it, or are removing it
-            _lock(path, fcntl.LOCK_EX | fcntl.LOCK_NB).__exit__()
-    while True:
-        folder = _lock(tempfile.mkdtemp(prefix=_TEMPORARY, dir=parent), fcntl.LOCK_SH)
-        if os.path.exists(folder.path):
-            return folder
-        folder.__exit__()  # another worker found it before it was locked
-
-
-def _lock(path: str, how: int) -> Folder:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(descriptor, how)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return Folder(path, descriptor)
+    own = OwnFolder(parent if os.path.isdir(parent) else None)
+    return Folder(str(own.path), own)
 
 
 class Place(NamedTuple):

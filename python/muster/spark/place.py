@@ -10,16 +10,15 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from typing import IO, Any, Dict, List, NamedTuple, Optional, Tuple
 
 from muster import binary
 from muster.spark import hadoop
+from muster.spark.own_folder import OwnFolder
 from muster.spark.pace import Pace
 from muster.spark.reach import OtherMachineError, Reach, machine_id
 
@@ -100,7 +99,7 @@ class Place:
         self._driver = driver
         self._around = around
         self._name = name
-        self._folder = tempfile.mkdtemp(prefix="muster-place-")
+        self._folder = OwnFolder()
         self._agent: Optional[subprocess.Popen[bytes]] = None
         self._output: Optional[IO[bytes]] = None
         self._slot: Optional[str] = None
@@ -125,7 +124,7 @@ class Place:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it may come only now
             if not (self._leaves and self._end_is_known):
                 self._report_last()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
             signal.signal(signal.SIGHUP, before)
 
     def _ask(self) -> bool:
@@ -190,7 +189,7 @@ class Place:
         self._slot = order["slot"]
         self._sends_output, self._sent = order["sends_output"], 0
         self._end_is_known = False
-        bundle = os.path.join(self._folder, self._slot)
+        bundle = str(self._folder.path / self._slot)
         for part in ("agents", "logs"):
             os.makedirs(os.path.join(bundle, part), mode=0o700)
         for name, text in order["secrets"].items():
@@ -204,7 +203,7 @@ class Place:
              "--also-stdout", *self._host(), *order["arguments"]],
             stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT,
             env=self._environment(), cwd=self._cwd(order),
-            start_new_session=True, preexec_fn=_ending_with_this_process(),
+            start_new_session=True, preexec_fn=_ending_with_this_process(), pass_fds=self._folder.descriptors,
         )  # fmt: skip
 
     def _host(self) -> List[str]:
@@ -219,7 +218,7 @@ class Place:
         return wanted if wanted and os.path.isdir(wanted) else self._around.cwd
 
     def _environment(self) -> Dict[str, str]:
-        payload = os.path.join(self._folder, "payload")
+        payload = str(self._folder.path / "payload")
         if self._around.payload and not os.path.exists(payload):
             with open(payload, "wb") as file:  # the folder is this user's only
                 file.write(self._around.payload)

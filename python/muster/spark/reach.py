@@ -10,14 +10,13 @@ import functools
 import json
 import os
 import pathlib
-import shutil
 import ssl
 import subprocess
-import tempfile
 import urllib.request
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from muster import binary
+from muster.spark.own_folder import OwnFolder
 
 LOOPBACK = "127.0.0.1"
 # Settings of which one makes Spark encrypt what it sends to tasks.
@@ -66,10 +65,12 @@ class Home:
     def __init__(self, host: str = LOOPBACK) -> None:
         """host: by which executors reach the driver; 127.0.0.1: on its machine alone, without TLS."""
         self.host = host
+        self._own: Optional[OwnFolder] = None
         self.folder: Optional[pathlib.Path] = None  # of certificates, as `muster certs` makes them
         self.authority = ""
         if host != LOOPBACK:
-            self.folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-spark-certificates-"))
+            self._own = OwnFolder()
+            self.folder = self._own.path
             try:
                 self._certify(self.folder)
             except BaseException:
@@ -105,8 +106,8 @@ class Home:
         return context
 
     def remove(self) -> None:
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        if self._own is not None:
+            self._own.remove()
 
 
 def machine_id() -> str:

@@ -44,8 +44,6 @@ class _Task(NamedTuple):
 
 def transform(df: Any, place: model_files.Place, params: OutputParams) -> Any:
     """The DataFrame with the columns that `params` asks for. Raises ValueError if it lacks an input."""
-    from pyspark.sql import functions
-
     with place.open() as folder:
         wanted = columns.inputs_of(folder.path)
         given, vectors = _with_arrays(df, wanted)
@@ -69,7 +67,7 @@ def transform(df: Any, place: model_files.Place, params: OutputParams) -> Any:
     )
     # What the tasks need not see stays out of the conversion to Arrow, which costs more than scoring.
     needed = [name for name in given.columns if name in kept or name in task.sent.values()]
-    rows = given.select(*(functions.col(columns.quoted(name)) for name in needed))
+    rows = given.select(*(columns.single(given, name) for name in needed))
     fields = [*(df.schema[name] for name in kept), *(_field(outputs[name]) for name in task.outputs)]
     scored = rows.mapInArrow(_scorer(task), spark_types.StructType(fields))
     return _finished(scored, kept, added)
@@ -78,14 +76,13 @@ def transform(df: Any, place: model_files.Place, params: OutputParams) -> Any:
 def _with_arrays(df: Any, wanted: columns.Inputs) -> Any:
     """Adds an array for each input that is a vector of Spark ML; returns their names by input."""
     from pyspark.ml.functions import vector_to_array
-    from pyspark.sql import functions
 
     vectors = {}
     for column in wanted.inputs:
         name = column["name"]
         if name in df.columns and columns.is_vector(df.schema[name].dataType):
             vectors[name] = _PREFIX + "input_" + name
-            array = vector_to_array(functions.col(columns.quoted(name)), "float32")
+            array = vector_to_array(columns.single(df, name), "float32")
             df = df.withColumn(vectors[name], array)
     return df, vectors
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+import contextlib
+import re
+import sys
+from typing import Any, Iterator, Optional, Tuple
 
+from muster import binary
 from muster.spark.reach import OtherMachineError
 
+_UNFIT = re.compile(r"No module named '[\w.]+'|Python in worker has different version[^\n]*")
 _STOPPED = "the SparkSession was stopped: make another one, and what is to use it"
 
 
@@ -34,6 +39,30 @@ def session_of(df: Any) -> Any:
         )
     check_running(session.sparkContext)
     return session
+
+
+def unfit_python(context: Any, error: Exception) -> Optional[str]:
+    """Says which Python Spark's workers run, if an error says that it is another one than they need."""
+    found = _UNFIT.search(str(error))
+    if found is None:
+        return None
+    return (
+        f"Spark's Python workers run {context.pythonExec}, where this fails: {found[0].rstrip('. ')}. Give them a Python "
+        f"with the driver's packages: PYSPARK_PYTHON={sys.executable}, or the setting spark.pyspark.python, before "
+        "the session is made"
+    )
+
+
+@contextlib.contextmanager
+def naming_unfit_python(context: Any) -> Iterator[None]:
+    """Makes a MusterError of what Spark says if its workers run another Python than the block needs."""
+    try:
+        yield
+    except Exception as error:
+        unfit = unfit_python(context, error)
+        if unfit is None:
+            raise
+        raise binary.MusterError(unfit) from error
 
 
 def reason(context: Any, error: Exception) -> Tuple[str, bool]:

@@ -44,11 +44,13 @@ def spool(parent: str) -> Iterator[str]:
 @contextlib.contextmanager
 def _made(parent: str, prefix: str) -> Iterator[str]:
     staging = posixpath.join(parent, prefix + uuid.uuid4().hex[:12])
-    storage.make_folder(staging)
+    with _naming(parent):
+        storage.make_folder(staging)
     done = threading.Event()
     renewal = threading.Thread(target=_renew, args=(staging, done), daemon=True)
     try:
-        _put_marker(staging)
+        with _naming(parent):
+            _put_marker(staging)
         renewal.start()
         _remove_stale(parent, prefix, _time_of_marker(staging))
         yield staging
@@ -60,6 +62,18 @@ def _made(parent: str, prefix: str) -> Iterator[str]:
         # added to a folder that is being removed. They do not find it by its new name.
         storage.rename(staging, staging + _ENDED)
         storage.remove_folder(staging + _ENDED)
+
+
+@contextlib.contextmanager
+def _naming(parent: str) -> Iterator[None]:
+    """Makes one line of what the operating system says of a folder in which nothing can be made."""
+    try:
+        yield
+    except OSError as error:
+        raise binary.MusterError(
+            f"the driver cannot write the rows into {parent}: {error.strerror}. Give a folder with room that the driver and "
+            "all executors may write, such as hdfs://NAMENODE/tmp"
+        ) from error
 
 
 def _put_marker(staging: str) -> None:

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from muster import binary
 from muster.spark import staging
 
 
@@ -78,3 +79,10 @@ def test_a_driver_that_lives_says_so(tmp_path: pathlib.Path, monkeypatch: pytest
         with staging.spool(str(tmp_path)):
             assert marker.exists()
     assert names(tmp_path) == []
+
+
+def test_a_folder_in_which_nothing_can_be_made_is_named(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "staging").write_text("a file")
+    with pytest.raises(binary.MusterError, match=f"cannot write the rows into {tmp_path}/staging: Not a directory. Give"):
+        with staging.spool(str(tmp_path / "staging")):
+            raise AssertionError("unreachable")

@@ -8,7 +8,7 @@ import re
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence
 
 from muster import binary, places, storage
-from muster.spark import columns, hadoop, reading, staging
+from muster.spark import columns, hadoop, reading, sessions, staging
 
 _WRITTEN = "partition int, attempt long, rows long, bytes long, error string"
 _SUFFIXES = {"none": "", "gzip": ".gz", "zlib": ".zlib"}
@@ -92,8 +92,6 @@ def _prepared(df: Any, schema: Any, model: Optional[str]) -> Any:
         # Rows that are to be predicted have no label.
         return df, columns.for_model(df.schema, wanted.inputs, [wanted.label, wanted.weight])
     names = df.columns
-    if len(set(names)) < len(names):
-        raise ValueError(f"two columns have the same name; the columns are: {', '.join(names)}")
     df = columns.without_vectors(df, names)
     return df, columns.of_schema(df.schema)
 
@@ -106,7 +104,7 @@ def _cast(df: Any, schema: Any) -> Any:
     for field in given.fields:
         if field.name not in df.columns:
             raise ValueError(columns.missing(field.name, df.columns, "which the schema names"))
-        column = functions.col(columns.quoted(field.name))
+        column = columns.single(df, field.name)
         cast = column.cast(field.dataType)
         why = functions.concat(
             functions.lit(f"column '{field.name}': the value '"), column.cast("string"),
@@ -125,12 +123,13 @@ def _check_free(target: str, mode: str) -> None:
 
 def _write(df: Any, target: str, job: _Job) -> Written:
     try:
-        rows = df.mapInArrow(_writer(job), _WRITTEN).collect()
+        with sessions.naming_unfit_python(df.sparkSession.sparkContext):
+            rows = df.mapInArrow(_writer(job), _WRITTEN).collect()
     except Exception as error:
         lost = _LOST_VALUE.search(str(error))
-        if lost is None:
-            raise
-        raise ValueError(lost[0]) from None
+        if lost is not None:
+            raise ValueError(lost[0]) from None
+        raise
     errors = sorted((row.partition, row.error) for row in rows if row.error)
     if errors:
         raise ValueError(errors[0][1])

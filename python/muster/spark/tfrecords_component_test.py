@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import pathlib
+import sys
 from typing import Any, Callable, Iterator
 
 import pytest
@@ -15,6 +16,7 @@ from pyspark.sql import Row
 from muster.binary import MusterError
 from muster.spark import read_tfrecords, write_tfrecords
 from testbed.muster import Muster
+from testbed.spark import sessions
 from testbed.spark.fixtures import spark
 
 __all__ = ["spark"]
@@ -69,6 +71,17 @@ def test_all_types_there_and_back(compression: str, spark: Any, tmp_path: pathli
     }  # fmt: skip
     assert inferred.selectExpr("sum(id)").first()[0] == sum(range(500))
     assert inferred.where("word is null").count() == 167
+
+
+
+def test_workers_that_lack_a_package_are_told_of(
+    spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = sessions.python_without_packages(tmp_path)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", python)
+    with pytest.raises(MusterError, match=f"run {python}, where this fails: No module named .*PYSPARK_PYTHON={sys.executable}"):
+        write_tfrecords(spark.range(10), tmp_path / "data")
+    assert not (tmp_path / "data").exists()
 
 
 def test_the_same_bytes_as_the_command_line(spark: Any, muster: Muster, tmp_path: pathlib.Path) -> None:
@@ -164,7 +177,8 @@ def test_an_existing_folder_is_replaced_only_when_asked(spark: Any, tmp_path: pa
 
 @pytest.mark.parametrize("frame, arguments, said", [
     (["map('a', 1) as m"], {}, "column 'm' is map<string,int>, which no feature holds"),
-    (["id as a", "id as a"], {}, "two columns have the same name"),
+    (["id as a", "id as a"], {}, "the DataFrame has 2 columns that Spark takes for 'a': a, a. Keep one"),
+    (["id as a", "id as A"], {"schema": "a int"}, "2 columns that Spark takes for 'a': a, A"),
     (["id as I1", "1 as i2"], {"model": CLICKS}, "no column 'I2', which the model needs; it has: I1"),
     (["id"], {"model": CLICKS}, "the DataFrame has no column 'label', which the model needs; it has: id"),
     (["id"], {"schema": "nothing long"}, "the DataFrame has no column 'nothing'"),

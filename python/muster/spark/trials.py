@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import pathlib
 import queue
-import shutil
 import socketserver
 import sys
-import tempfile
 import threading
 from typing import Any, Dict, List, Optional
 
 from muster import binary
 from muster.spark import manifest, sessions, trial_runner
 from muster.spark.job import Job, Options
+from muster.spark.own_folder import OwnFolder
 from muster.spark.reach import Home
 
 _CLOSE_SECONDS = 0.05  # until the server sees that it is to end
@@ -31,8 +30,8 @@ class Trials:
     def __init__(self, context: Any, workers: int, ps: int) -> None:
         """workers: replicas of a trial, the first of which is its chief; 1 without others."""
         counts = {"chief": 1, "worker": workers - 1, "ps": ps}
-        self._folder = tempfile.mkdtemp(prefix="muster-trials-")  # only this user may enter it
-        self._socket = str(pathlib.Path(self._folder, "driver"))
+        self._folder = OwnFolder()
+        self._socket = str(self._folder.path / "driver")
         handler = type("Handler", (_Handler,), {"context": context, "counts": counts})
         self._server = _Server(self._socket, handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_CLOSE_SECONDS,), daemon=True)
@@ -47,7 +46,7 @@ class Trials:
         self._server.shutdown()
         self._server.server_close()  # waits for the threads of the trials
         self._thread.join()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.remove()
 
 
 class _Server(socketserver.ThreadingUnixStreamServer):

@@ -232,6 +232,20 @@ def test_what_cannot_begin(
         muster_spark.tune(spark, "search.yaml", workers=2, parallel=2)
     with pytest.raises(MusterError, match="absent.yaml"):
         muster_spark.tune(spark, "absent.yaml")
+    rows = spark.read.csv(str(here / "rows.csv"), header=True, inferSchema=True)
+    for wrong, why in (
+        ({"space": {"no.such": {"uniform": [0, 1]}}}, "unknown key 'no'"),
+        ({"eval": rows.limit(0)}, "the DataFrame has no rows"),
+    ):
+        with pytest.raises((MusterError, ValueError), match=why):
+            muster_spark.tune(spark, {**SEARCH, "train": rows, "eval": rows, **wrong}, "study")
+        assert not (here / "study").exists()
+    (here / "study/rows").mkdir(parents=True)
+    for name in ("study/rows/own.csv", "study/search.json"):
+        (here / name).write_text("of the user")
+    with pytest.raises(ValueError, match="the DataFrame has no rows"):
+        muster_spark.tune(spark, {**SEARCH, "train": rows, "eval": rows.limit(0)}, "study")
+    assert {path.name for path in (here / "study").rglob("*")} == {"rows", "own.csv", "search.json"}
     said = muster.refuse("tune", "search.yaml", "--on", "spark")
     assert 'call muster.spark.tune(spark, "search.yaml") in its Python program' in said
     assert not (here / "search-study").exists()

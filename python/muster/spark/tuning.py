@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
+import shutil
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from muster import binary, places
@@ -24,7 +26,7 @@ _ARGUMENTS = {
     "--workers": "workers",
 }
 _JOURNAL = "study.log"  # a study that has begun has it
-_SEARCH = "search.json"
+_SEARCH, _ROWS = "search.json", "rows"
 _OF_TRIAL = ("event", "trial", "state", "step", "records", "seconds", "parameters")
 
 
@@ -73,24 +75,36 @@ def tune(
     context = spark.sparkContext
     _check_slots(context, parallel, workers, ps)
     folder = None if study_dir is None else places.local_path(study_dir)
-    file = _write(search, folder) if isinstance(search, Mapping) else places.local_path(search)
-    command: List[object] = ["tune", file, *([] if folder is None else [folder])]
-    command += ["--on", "spark", "--parallel", parallel, "--json", "--quiet"]
-    command += ["--workers", workers] if workers + ps > 1 else []
-    command += ["--ps", ps] if ps > 0 else []
-    command += [] if trials is None else ["--trials", trials]
-    command += [] if time is None else ["--time", time]
+    file = None
+    try:
+        file = _write(search, folder) if isinstance(search, Mapping) else places.local_path(search)
+        command: List[object] = ["tune", file, *([] if folder is None else [folder])]
+        command += ["--on", "spark", "--parallel", parallel, "--json", "--quiet"]
+        command += ["--workers", workers] if workers + ps > 1 else []
+        command += ["--ps", ps] if ps > 0 else []
+        command += [] if trials is None else ["--trials", trials]
+        command += [] if time is None else ["--time", time]
+        return _read(_run(context, command, workers, ps))
+    except Exception:
+        if isinstance(search, Mapping) and folder is not None:
+            _remove_unless_begun(search, folder, file)
+        raise
+
+
+def _run(context: Any, command: List[object], workers: int, ps: int) -> Dict[str, Any]:
+    """Runs the search, and returns its last event."""
     served = Trials(context, workers, ps)
     try:
-        command += [f"--runner={word}" for word in served.runner()]
-        *_, study = binary.run(command, seen=_log, names=_ARGUMENTS)
+        *_, study = binary.run(
+            [*command, *(f"--runner={word}" for word in served.runner())], seen=_log, names=_ARGUMENTS
+        )
+        return study
     except binary.MusterError as error:
         if sessions.is_stopped(context):
             raise binary.MusterError("Spark was stopped during the study: the same call continues it") from error
         raise
     finally:
         served.close()
-    return _read(study)
 
 
 def _check_slots(context: Any, parallel: int, workers: int, ps: int) -> None:
@@ -120,12 +134,26 @@ def _write(search: Mapping[str, Any], folder: Optional[str]) -> str:
 
 def _write_rows(search: Mapping[str, Any], name: str, folder: str) -> str:
     """The files of a DataFrame. All trials of a study read the same ones."""
-    rows = os.path.join(folder, "rows", name)
+    rows = os.path.join(folder, _ROWS, name)
     if not (os.path.exists(os.path.join(folder, _JOURNAL)) and os.path.isdir(rows)):
         os.makedirs(os.path.dirname(rows), exist_ok=True)
         if write_tfrecords(search[name], rows, model=search.get("model"), mode="overwrite").rows == 0:
             raise ValueError(f"{name}: the DataFrame has no rows")
     return os.path.join(rows, "part-*")
+
+
+def _remove_unless_begun(search: Mapping[str, Any], folder: str, file: Optional[str]) -> None:
+    """Removes what _write() has made for a search that was refused, and nothing else. file: None if it has failed."""
+    if os.path.exists(os.path.join(folder, _JOURNAL)):
+        return
+    for name in ("train", "eval"):
+        if hasattr(search.get(name), "mapInArrow"):
+            shutil.rmtree(os.path.join(folder, _ROWS, name), ignore_errors=True)
+    if file is not None:
+        os.remove(file)
+    for made in (os.path.join(folder, _ROWS), folder):
+        with contextlib.suppress(OSError):  # there may be something else in it
+            os.rmdir(made)
 
 
 def _log(event: Dict[str, Any]) -> None:

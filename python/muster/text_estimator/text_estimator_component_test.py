@@ -12,6 +12,7 @@ import pytest
 
 from muster.binary import MusterError
 from muster.text_estimator import TextEstimator
+from testbed.spark import sessions
 from testbed.spark.fixtures import spark
 
 __all__ = ["spark"]
@@ -44,6 +45,15 @@ def test_each_set_of_parameters_reads_all_rows(spark: Any, estimator: Any) -> No
         assert ids == list(range(ROWS))
         assert set(sizes[:-1]) <= {params["batch_size"]} and 0 < sizes[-1] <= params["batch_size"]
         assert ctx is None
+
+
+def test_workers_that_lack_a_package_are_told_of(
+    spark: Any, estimator: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = sessions.python_without_packages(tmp_path)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", python)
+    with pytest.raises(MusterError, match=f"run {python}, where this fails: No module named .*PYSPARK_PYTHON="):
+        estimator().fit(spark.range(10))
 
 
 def test_threads_of_a_reader_share_the_rows(spark: Any, estimator: Any) -> None:

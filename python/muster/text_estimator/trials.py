@@ -7,6 +7,7 @@ import traceback
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
 from muster import binary
+from muster.spark import sessions
 from muster.text_estimator.reading import Data
 
 logger = logging.getLogger("muster")
@@ -39,7 +40,8 @@ def run(
     """
     numbers = context.parallelize(range(len(sets)), len(sets))
     attempts = _attempts(context)
-    ended = numbers.mapPartitions(_task(data, list(sets), dict(args), map_fun, attempts)).collect()
+    with sessions.naming_unfit_python(context):
+        ended = numbers.mapPartitions(_task(data, list(sets), dict(args), map_fun, attempts)).collect()
     trials = [Trial(sets[number], *how) for number, *how in sorted(ended, key=lambda one: one[0])]
     failed = [trial for trial in trials if trial.state == "failed"]
     if len(failed) == len(trials):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Dict, Iterable, Iterator, List
 
+from muster.spark import sessions
 from muster.text_estimator import rows
 from muster.text_estimator.ranges import Range
 from muster.text_estimator.reading import Data
@@ -22,7 +23,9 @@ def write(df: Any, topic: Any) -> Data:
     """
     written = written_by_tasks(df, topic)
     topic.create(written.getNumPartitions())
-    return end(topic, written.collect(), df.schema)
+    with sessions.naming_unfit_python(df.sparkSession.sparkContext):
+        ranges = written.collect()
+    return end(topic, ranges, df.schema)
 
 
 def end(topic: Any, written: Iterable[Any], schema: Any) -> Data:

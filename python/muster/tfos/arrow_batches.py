@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 # A view is what a program reads of a batch, made once for all of its rows. A slice of it can be taken.
 View = Callable[[Any], Any]
+TEXTS = "text string"  # the schema of of_texts(), in Spark's words
 BLOCK_BYTES = 1 << 21  # the most that a block on its way should have
 
 
@@ -32,6 +33,14 @@ def load(schema: bytes, data: Any) -> Any:
     from pyarrow import ipc, py_buffer
 
     return ipc.read_record_batch(py_buffer(data), ipc.read_schema(py_buffer(schema)))
+
+
+def of_texts(texts: List[str]) -> Iterator[Any]:
+    """A batch of one row for each, with the schema TEXTS."""
+    import pyarrow
+
+    for text in texts:
+        yield pyarrow.RecordBatch.from_pydict({"text": [text]})
 
 
 class Columns:

@@ -100,8 +100,9 @@ def test_an_error_of_a_program_reaches_the_driver(spark: Any) -> None:
             time.sleep(0.1)
 
     cluster = TFCluster.run(spark.sparkContext, program, None, num_executors=2, num_ps=0)
-    with pytest.raises(MusterError, match="(?s)worker-1.*a last line.*ValueError: this column has no numbers"):
+    with pytest.raises(MusterError, match="(?s)worker-1.*a last line.*ValueError: this column has no numbers") as caught:
         cluster.shutdown()
+    assert "node_process.py" not in str(caught.value)
 
 
 def test_a_node_that_is_killed_is_started_again(spark: Any, tmp_path: pathlib.Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import signal
 import threading
 import time
 from typing import Any, Callable, Iterator
@@ -13,7 +12,7 @@ import pytest
 
 from muster.tfos import TFCluster
 from testbed import daemons
-from testbed.spark import sessions
+from testbed.spark import executors, sessions
 from testbed.spark.cluster import SparkCluster
 from testbed.waiting import wait
 
@@ -43,14 +42,6 @@ def run(spark: Any) -> Iterator[Callable[..., Any]]:
         cluster.stop()
 
 
-def kill_executor(pid: int) -> None:
-    """Kills the JVM above a process."""
-    while "java" not in os.readlink(f"/proc/{pid}/exe"):
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-        pid = int(stat.rpartition(")")[2].split()[1])
-    os.kill(pid, signal.SIGKILL)
-
-
 def started(folder: pathlib.Path, index: int, tries: int) -> list[pathlib.Path]:
     """The files that a program of the node has made at its starts, with its pid."""
     found = sorted(path for path in folder.glob(f"start-{index}-*") if path.read_text())
@@ -73,7 +64,7 @@ def test_an_executor_that_is_lost(run: Any, tmp_path: pathlib.Path) -> None:
     cluster = run(program, tmp_path, TFCluster.InputMode.TENSORFLOW)
     for index in range(2):
         wait(lambda index=index: started(tmp_path, index, 1), f"worker {index}")
-    kill_executor(int(started(tmp_path, 1, 1)[0].read_text()))
+    executors.kill(int(started(tmp_path, 1, 1)[0].read_text()))
     for index in range(2):
         wait(lambda index=index: started(tmp_path, index, 2), f"another worker {index}")
     (tmp_path / "go").touch()
@@ -97,7 +88,7 @@ def test_an_executor_that_is_lost_with_rows(
     def kill() -> None:
         for index in range(2):
             wait((tmp_path / f"fed-{index}").exists, f"rows of worker {index}")
-        kill_executor(int(started(tmp_path, 1, 1)[0].read_text()))
+        executors.kill(int(started(tmp_path, 1, 1)[0].read_text()))
 
     cluster = run(program, tmp_path, TFCluster.InputMode.SPARK)
 

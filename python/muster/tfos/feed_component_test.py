@@ -54,6 +54,14 @@ def rows_in(folder: pathlib.Path) -> list[int]:
     return sorted(int(line) for path in files for line in path.read_text().split())
 
 
+def failed_tasks(spark: Any) -> int:
+    """How many attempts of Spark's tasks have failed in this session."""
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(None)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+    return sum(stage.numFailedTasks for stage in stages if stage)
+
+
 def test_training(spark: Any, tmp_path: pathlib.Path) -> None:
     cluster = run(spark, keep, str(tmp_path), master_node="chief")
     # Partitions of different sizes, an empty one too; two epochs.
@@ -136,9 +144,10 @@ def test_an_error_while_columns_are_under_way(spark: Any) -> None:
     def program(args: Any, ctx: Any) -> None:
         ctx.get_data_feed(input_mapping={"other": "x"}).next_columns(10)
 
-    cluster = run(spark, program, None)
+    cluster, before = run(spark, program, None), failed_tasks(spark)
     with pytest.raises(MusterError, match="no column 'other'; it has: id"):
         cluster.train(spark.range(0, 10_000_000, 1, 4), 1)
+    assert failed_tasks(spark) == before  # each would fill the log of Spark, four times
 
 
 def test_the_page_about_columns(tmp_path: pathlib.Path) -> None:
@@ -174,10 +183,11 @@ def test_an_error_while_rows_are_under_way(spark: Any) -> None:
         ctx.get_data_feed().next_batch(10)
         raise ValueError("this column has no numbers")
 
-    cluster = run(spark, program, None)
+    cluster, before = run(spark, program, None), failed_tasks(spark)
     start = time.monotonic()
     with pytest.raises(MusterError, match="ValueError: this column has no numbers"):
         cluster.train(spark.sparkContext.parallelize(range(1_000_000), 4), 1)
+    assert failed_tasks(spark) == before
     assert time.monotonic() - start < 60  # and not after the feed's timeout of 600 s
 
 
@@ -199,7 +209,7 @@ def test_a_program_that_hangs(spark: Any) -> None:
 
     cluster = run(spark, program, None, num_executors=1)
     try:
-        with pytest.raises(Exception, match="no progress for 10 s .feed_timeout.: worker-0 has taken 10 of"):
+        with pytest.raises(MusterError, match="no progress for 10 s .feed_timeout.: worker-0 has taken 10 of"):
             cluster.train(spark.sparkContext.parallelize(range(1000), 1), 1, feed_timeout=10)
     finally:
         with pytest.raises(TimeoutError):

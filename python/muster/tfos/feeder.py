@@ -6,6 +6,7 @@ import time
 import uuid
 from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional
 
+from muster.binary import MusterError
 from muster.spark.reach import machine_id
 from muster.tfos import arrow_batches
 from muster.tfos.channel import Channel, Closed, connect
@@ -19,7 +20,7 @@ _LOOK_SECONDS = 1.0
 _GONE_SECONDS = 120.0  # for the driver to say what has become of a node that has hung up
 
 
-class FeedError(RuntimeError):
+class FeedError(MusterError):
     """Why the rows of a partition could not be fed."""
 
 
@@ -32,25 +33,26 @@ class Feed(NamedTuple):
     queue: str
     timeout: float  # seconds without progress
 
-    def train(self) -> Callable[[Iterator[Any]], None]:
-        """For RDD.foreachPartition."""
+    def train(self) -> Callable[[Iterator[Any]], Iterator[str]]:
+        """For RDD.mapPartitions. Yields why the rows of a partition could not be fed, or nothing.
 
-        def feed_rows(rows: Iterator[Any]) -> None:
+        It is no error of Spark's task: another attempt could not mend it, and would fill the log.
+        """
+
+        def feed_rows(rows: Iterator[Any]) -> Iterator[str]:
             partition = _partition_id()
-            for _ in _Feeder(self, partition, Hello(self.name, partition, self.queue, True)).run(rows):
-                raise FeedError("a program that trains has given results: use inference()")
+            feeder = _Feeder(self, partition, Hello(self.name, partition, self.queue, True))
+            return iter(_train(feeder, rows))
 
         return feed_rows
 
     def train_batches(self) -> Callable[[Iterator[Any]], Iterator[Any]]:
-        """For DataFrame.mapInArrow. The result has no rows."""
+        """For DataFrame.mapInArrow, with the schema TEXTS of arrow_batches: what train() yields."""
 
         def feed_batches(batches: Iterator[Any]) -> Iterator[Any]:
             partition = _partition_id()
-            hello = Hello(self.name, partition, self.queue, True)
-            for _ in _BatchFeeder(self, partition, hello).run(batch for batch in batches if len(batch)):
-                raise FeedError("a program that trains has given results: use inference()")
-            return iter(())
+            feeder = _BatchFeeder(self, partition, Hello(self.name, partition, self.queue, True))
+            return arrow_batches.of_texts(_train(feeder, (batch for batch in batches if len(batch))))
 
         return feed_batches
 
@@ -63,6 +65,15 @@ class Feed(NamedTuple):
             return _Feeder(self, partition, Hello(attempt, partition, self.queue, False)).run(rows)
 
         return feed_rows
+
+
+def _train(feeder: _Feeder, rows: Iterable[Any]) -> List[str]:
+    try:
+        for _ in feeder.run(rows):
+            raise FeedError("a program that trains has given results: use inference()")
+    except FeedError as error:
+        return [str(error)]
+    return []
 
 
 def _partition_id() -> int:

@@ -83,8 +83,8 @@ class _Node:
             code = _call(self._program, ctx)
             if code != 0:
                 raise MusterError(f"the program has called sys.exit({code})")
-        except BaseException:
-            return self._fail(traceback.format_exc())
+        except BaseException as error:
+            return self._fail(_trace(error))
         finally:
             if self._board is not None:
                 self._board.end()
@@ -160,6 +160,16 @@ class _Node:
             logger.warning("%s", unheard)
         time.sleep(_OTHERS_FIRST_SECONDS)
         return 1
+
+
+def _trace(error: BaseException) -> str:
+    """As Python prints it, but from the program's own first line on."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals is globals():
+        trace = trace.tb_next
+    if trace is None and not isinstance(error, MusterError):
+        trace = error.__traceback__
+    return "".join(traceback.format_exception(type(error), error, trace))
 
 
 def _incarnation() -> int:

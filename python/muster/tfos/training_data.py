@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
-from muster.tfos.feeder import Feed
+from muster.tfos.arrow_batches import TEXTS
+from muster.tfos.feeder import Feed, FeedError
 
 
 class TrainingData(NamedTuple):
@@ -16,11 +17,14 @@ class TrainingData(NamedTuple):
     queue: str
 
     def deliver(self, feed: Feed) -> None:
-        """Feeds all rows."""
+        """Feeds all rows. Raises FeedError, or what Spark raises where the rows cannot be made."""
         if _is_table(self.rows):
-            self.rows.mapInArrow(feed.train_batches(), "nothing int").collect()
+            found = self.rows.mapInArrow(feed.train_batches(), TEXTS).collect()
+            failures = [row.text for row in found]
         else:
-            self.rows.foreachPartition(feed.train())
+            failures = self.rows.mapPartitions(feed.train()).collect()
+        if failures:
+            raise FeedError(failures[0])
 
 
 def repeat(rows: Any, times: int, sc: Any) -> Any:

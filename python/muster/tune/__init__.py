@@ -14,6 +14,9 @@ describes them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from muster.tune import words
 from muster.tune.space import CategoricalDistribution, FloatDistribution, IntDistribution
 from muster.tune.study import Study, create_study, get_param_importances
 from muster.tune.trial import FrozenTrial, Trial, TrialPruned
@@ -29,3 +32,8 @@ __all__ = [
     "create_study",
     "get_param_importances",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise words.absent("the module", name, words.MODULE)

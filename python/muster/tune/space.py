@@ -87,8 +87,13 @@ def parameter_of(name: str, given: Given) -> Dict[str, Any]:
     if isinstance(low, int) and isinstance(high, int) and step is not None:
         return IntDistribution(low, high, log, step).parameter()
     if step is not None:
-        raise ValueError(f"{name}: a float cannot have steps: give its values as choices")
+        raise has_no_steps(name)
     return FloatDistribution(low, high, log).parameter()
+
+
+def has_no_steps(name: str) -> ValueError:
+    """The error of a float that has a step."""
+    return ValueError(f"{name}: a float cannot have steps: give its values as choices")
 
 
 def as_json(value: Any) -> Any:
@@ -130,6 +135,7 @@ def unknown(name: str, names: Sequence[str], absent: Optional[str]) -> ValueErro
             f"{name}: it exists only where {absent}, which does not hold in this trial"
         )
     return ValueError(
-        f"{name} is not in the study's space, which has {', '.join(names)}; parameters that not every "
-        "trial asks for must be given: create_study(space=...)"
+        f"{name} is not in the study's space, which has {', '.join(names)}; parameters that not every trial "
+        f'asks for must be given, with their condition: create_study(space={{..., "{name}": {{..., '
+        '"when": {NAME: VALUE}}}) (docs/tune.md)'
     )

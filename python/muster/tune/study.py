@@ -10,8 +10,9 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
+from muster.tune import words
 from muster.tune.calls import StudyCalls, number_or_none
 from muster.tune.space import Given, parameter_of
 from muster.tune.trial import AnyTrial, FirstTrial, FrozenTrial, Space, Trial, TrialPruned
@@ -29,6 +30,7 @@ def create_study(
     sampler: Optional[Named] = None,
     pruner: Named = "none",
     seed: int = 1,
+    **others: Any,
 ) -> Study:
     """Begins a study, or continues the one in `study_dir`.
 
@@ -40,9 +42,15 @@ def create_study(
     sampler: "tpe" (the default), "random" or "grid"; pruner: "none", "median", "asha", "hyperband" or
       "pbt", which draws its first points at random and stops no trial (Trial.parent); each also as a
       map with settings (docs/tune.md).
+
+    Raises TypeError for Optuna's other parameters. The message names Muster's way to do the same.
     """
+    words.check_keywords("create_study", others, words.CREATE_STUDY)
     if direction not in ("minimize", "maximize"):
         raise ValueError(f"direction: {direction!r} is neither 'minimize' nor 'maximize'")
+    for name, given in (("sampler", sampler), ("pruner", pruner)):
+        if not isinstance(given, (str, Mapping, type(None))):
+            raise TypeError(f"{name}: {given!r} is no word: {words.MODULE[name + 's']}")
     if sampler is None:
         kind = pruner if isinstance(pruner, str) else next(iter(pruner), "")
         sampler = "random" if kind == "pbt" else "tpe"
@@ -69,6 +77,7 @@ class Study:
         self._calls: Optional[StudyCalls] = None
         self._first: Optional[FirstTrial] = None
         self._space: Space = {}
+        self._enqueued: List[Dict[str, Any]] = []
         self._stopped = False
         folder = tempfile.mkdtemp(prefix="muster-study-") if study_dir is None else study_dir
         self.study_dir = pathlib.Path(folder)
@@ -80,6 +89,8 @@ class Study:
             space = json.loads(known.read_text(encoding="utf-8"))["space"]
         if space is not None:
             self._start(space)
+        else:
+            self._check_search()
 
     def close(self) -> None:
         """Ends the study's process, and removes its folder unless it was named."""
@@ -100,12 +111,19 @@ class Study:
                         "the first trial, which says what the space is, has not been told yet: "
                         "tell it, or give the space: create_study(space=...)"
                     )
-                self._first = FirstTrial(self._search["seed"])
+                self._first = FirstTrial(self._search["seed"], self._take_enqueued() or {})
                 return self._first
-        given = self._calls.call("ask")
+            point = self._take_enqueued()
+        given = self._calls.call("ask", **({} if point is None else {"parameters": point}))
         if "end" in given:
             raise StopIteration(given["end"])
         return Trial(self._calls, self._space, given["trial"])
+
+    def enqueue_trial(self, params: Mapping[str, Any]) -> None:
+        """The next trial that is asked for has these values, of all its parameters. A trial that was
+        enqueued and has not begun ends with this object."""
+        with self._lock:
+            self._enqueued.append(dict(params))
 
     def tell(
         self,
@@ -132,12 +150,14 @@ class Study:
         timeout: Optional[float] = None,
         n_jobs: int = 1,
         catch: Tuple[Type[BaseException], ...] = (),
+        **others: Any,
     ) -> None:
         """Runs trials until n_trials of this call have ended, `timeout` seconds are over, the study
         gives no more, or stop() was called.
 
         An exception of the objective fails its trial and is raised, unless `catch` has its type.
         """
+        words.check_keywords("optimize", others, words.OPTIMIZE)
         if n_trials is None and timeout is None and self._search["sampler"] != "grid":
             raise ValueError("give n_trials or timeout: the search would not end")
         self._stopped = False
@@ -162,6 +182,16 @@ class Study:
     def trials(self) -> List[FrozenTrial]:
         return [FrozenTrial.read(trial, self._space) for trial in self._describe()["trials"]]
 
+    def get_trials(self, states: Optional[Sequence[str]] = None) -> List[FrozenTrial]:
+        """The trials, or those in one of these states."""
+        return [trial for trial in self.trials if states is None or trial.state in states]
+
+    @property
+    def direction(self) -> str:
+        """ "minimize" or "maximize"."""
+        direction: str = next(iter(self._search["metric"]))
+        return direction
+
     @property
     def best_trial(self) -> FrozenTrial:
         study = self._describe()
@@ -185,6 +215,14 @@ class Study:
         importance: Dict[str, float] = self._describe()["importance"]
         return importance
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise words.absent("a study", name, words.STUDY)
+
+    def _take_enqueued(self) -> Optional[Dict[str, Any]]:
+        return self._enqueued.pop(0) if self._enqueued else None
+
     def _describe(self) -> Dict[str, Any]:
         if self._calls is None:
             return {"trials": [], "best": None, "importance": {}}
@@ -194,6 +232,18 @@ class Study:
         if self._calls is None:
             raise ValueError("no trial has begun")
         return self._calls.call(name, **members)
+
+    def _check_search(self) -> None:
+        """Raises the error of a wrong sampler or pruner of a study whose space is not known yet, as
+        the search says it with some other space."""
+        with tempfile.TemporaryDirectory(prefix="muster-search-") as folder:
+            search = pathlib.Path(folder, _SEARCH)
+            search.write_text(json.dumps({"space": {"x": {"choice": [0]}}, **self._search}))
+            calls = StudyCalls(str(search), str(pathlib.Path(folder, "study")))
+            try:
+                calls.call("describe")
+            finally:
+                calls.close()
 
     def _start(self, space: Space) -> None:
         if not space:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+from muster.tune import words
 from muster.tune.calls import StudyCalls, number_or_none
 from muster.tune.space import (
     CategoricalDistribution,
@@ -14,6 +15,7 @@ from muster.tune.space import (
     IntDistribution,
     check_same,
     choice_of,
+    has_no_steps,
     unknown,
 )
 
@@ -58,7 +60,12 @@ def _own_values(values: Mapping[str, Any], space: Space) -> Dict[str, Any]:
 class _Suggestions:
     """Optuna's words for the values of a trial."""
 
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: Optional[float] = None, log: bool = False
+    ) -> float:
+        """`step` is refused: a float has no steps here."""
+        if step is not None:
+            raise has_no_steps(name)
         value: float = self._suggest(name, FloatDistribution(low, high, log))
         return value
 
@@ -73,6 +80,11 @@ class _Suggestions:
 
     def _suggest(self, name: str, asked: Distribution) -> Any:
         raise NotImplementedError
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise words.absent("a trial", name, words.TRIAL)
 
 
 class Trial(_Suggestions):
@@ -110,14 +122,15 @@ class Trial(_Suggestions):
 
 
 class FirstTrial(_Suggestions):
-    """The first trial of a study without a space: what it asks for, drawn at random, becomes the
-    space."""
+    """The first trial of a study without a space: what it asks for becomes the space. Values that
+    are not `given` are drawn at random."""
 
     number = 0
     parent: Optional[int] = None
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, given: Mapping[str, Any]) -> None:
         self.params: Dict[str, Any] = {}
+        self._given = given
         self.space: Space = {}
         self.reports: List[Tuple[float, int]] = []
         self._chance = random.Random(seed)
@@ -126,7 +139,8 @@ class FirstTrial(_Suggestions):
         if name in self.space:
             check_same(name, self.space[name], asked.parameter())
         else:
-            self.params[name] = asked.draw(self._chance)
+            drawn = asked.draw(self._chance)
+            self.params[name] = self._given.get(name, drawn)
             self.space[name] = asked.parameter()
         return self.params[name]
 

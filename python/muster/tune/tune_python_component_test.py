@@ -221,3 +221,83 @@ def test_wrong_use_is_told() -> None:
         study.ask()
         with pytest.raises(RuntimeError, match="the first trial"):
             study.ask()
+
+
+def test_a_wrong_search_is_told_at_once() -> None:
+    for words, says in (
+        ({"sampler": "tpee"}, "unknown 'tpee' .did you mean 'tpe'"),
+        ({"pruner": {"asha": {"factors": 2}}}, "unknown key 'factors'"),
+        ({"seed": "x"}, "seed"),
+    ):
+        with pytest.raises(MusterError, match=says):
+            tune.create_study(**words)
+    with pytest.raises(TypeError, match="sampler: <object .*sampler= is a word, or a map with settings"):
+        tune.create_study(sampler=object())
+
+
+def test_words_of_optuna_that_are_absent_name_the_way_of_muster() -> None:
+    for word in ("storage", "study_name", "load_if_exists"):
+        with pytest.raises(TypeError, match=rf"has no '{word}': .*create_study\(study_dir=FOLDER\)"):
+            tune.create_study(**{word: "x"})
+    with pytest.raises(TypeError, match="has no 'directions': a study has one objective"):
+        tune.create_study(directions=["minimize", "maximize"])
+    with pytest.raises(TypeError, match="has no 'sede'$"):
+        tune.create_study(sede=1)
+    with pytest.raises(AttributeError, match="has no 'load_study': tune.create_study"):
+        tune.load_study
+    with tune.create_study(direction="maximize") as study:
+        assert study.direction == "maximize"
+        with pytest.raises(TypeError, match="has no 'callbacks': write the loop yourself"):
+            study.optimize(bowl, n_trials=1, callbacks=[])
+        with pytest.raises(AttributeError, match="has no 'trials_dataframe': pandas.DataFrame"):
+            study.trials_dataframe()
+        with pytest.raises(ValueError, match="a float cannot have steps: give its values as choices"):
+            study.optimize(lambda trial: trial.suggest_float("x", 0, 1, step=0.1), n_trials=1)
+        with pytest.raises(AttributeError, match="has no 'suggest_uniform': trial.suggest_float"):
+            study.optimize(lambda trial: trial.suggest_uniform("x", 0, 1), n_trials=1)
+
+
+@pytest.mark.parametrize("space", [None, {"x": tune.FloatDistribution(0, 1)}])
+def test_enqueued_trials_are_the_next_ones(space) -> None:
+    with tune.create_study(space=space) as study:
+        study.enqueue_trial({"x": 0.25})
+        study.enqueue_trial({"x": 0.75})
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+        assert [trial.params["x"] for trial in study.trials[:2]] == [0.25, 0.75]
+        assert len(study.get_trials()) == len(study.get_trials(states=("complete",))) == 3
+        assert study.get_trials(states=["failed"]) == []
+        study.enqueue_trial({"x": 2})
+        with pytest.raises(ValueError, match="'x': 2 is not in the space"):
+            study.ask()
+
+
+def branch(trial) -> float:
+    if trial.suggest_categorical("kind", ["flat", "deep"]) == "deep":
+        return float(trial.suggest_int("depth", 1, 4))
+    return 5.0
+
+
+def test_a_parameter_of_a_branch_is_given_with_its_condition() -> None:
+    space = {
+        "kind": tune.CategoricalDistribution(("flat", "deep")),
+        "depth": {"int": [1, 4], "when": {"kind": "deep"}},
+    }
+    with tune.create_study(space=space, sampler="random") as study:
+        study.optimize(branch, n_trials=20)
+        assert {("depth" in trial.params) for trial in study.trials} == {True, False}
+        assert all(("depth" in t.params) == (t.params["kind"] == "deep") for t in study.trials)
+        assert study.best_params["kind"] == "deep"
+
+
+@pytest.mark.parametrize("first", ["flat", "deep"])
+def test_without_a_space_a_parameter_of_a_branch_belongs_to_the_first_trial(first: str) -> None:
+    with tune.create_study(sampler="random") as study:
+        study.enqueue_trial({"kind": first})
+        if first == "deep":  # it then has a value in all trials, also where nobody asks for it
+            study.optimize(branch, n_trials=20)
+            assert all("depth" in trial.params for trial in study.trials)
+            return
+        with pytest.raises(ValueError, match="depth is not in the study's space, which has kind; .*space=") as caught:
+            study.optimize(branch, n_trials=20)
+        assert "when" in str(caught.value)
+        assert study.trials[-1].state == "failed"

@@ -29,12 +29,13 @@ class AsyncSaver {
   // Starts to save the present values of `tensors` (as Saver::Save does). Their memory must stay
   // until the save has ended, and frozen() must be told of every change. Waits for a save in
   // flight; if that save failed, returns its failure and starts nothing.
-  absl::Status Start(int64_t step, std::span<const Tensor> tensors, Strings strings);
+  absl::Status Start(int64_t step, std::span<const Tensor> tensors, Strings strings,
+                     RowFiles rows = {});
 
   // Waits for a save in flight, then saves on the calling thread, which has nothing else to do.
   // Returns the prefix.
   absl::StatusOr<std::string> SaveNow(int64_t step, std::span<const Tensor> tensors,
-                                      const Strings& strings);
+                                      const Strings& strings, const RowFiles& rows = {});
 
   // Whether a save is in flight, so that a Start() now would wait. False after a save ended or
   // failed.

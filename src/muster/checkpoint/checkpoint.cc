@@ -181,6 +181,10 @@ absl::Status Restore(const formats::BundleReader& bundle, std::span<const Tensor
         StrCat("checkpoint of another spec: ", absl::StrJoin(differences, "; ")));
   }
   for (const Tensor& tensor : tensors) {
+    if (tensor.is_elsewhere) {
+      MUSTER_RETURN_IF_ERROR(bundle.Verify(tensor.name));
+      continue;
+    }
     const std::span<char> memory =
         tensor.resize ? tensor.resize(bundle.tensors().at(tensor.name).shape.front())
                       : tensor.bytes;

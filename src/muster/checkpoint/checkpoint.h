@@ -26,6 +26,9 @@ struct Tensor {
   // To restore a tensor whose first dimension comes from the checkpoint (shape[0] is ignored):
   // returns memory for `rows` rows. Empty: the shape is known.
   std::function<std::span<char>(int64_t rows)> resize = {};
+  // Another process has the bytes: the tensor is not saved from here, and only checked where others
+  // are restored.
+  bool is_elsewhere = false;
 };
 
 // tensorflow.CheckpointState. Names are relative to the folder, or absolute; times are seconds

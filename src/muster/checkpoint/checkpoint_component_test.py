@@ -189,13 +189,21 @@ def test_muster_reads_the_weights_that_tensorflow_saved(model_dir, muster, tmp_p
     reader = tf.train.load_checkpoint(prefix)
     tensors = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
-    def rewrite() -> dict:
-        names = sorted(tensors, reverse=True)
-        tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=[""] * len(names),
-                          tensors=[tf.constant(tensors[n]) for n in names])
+    def rewrite(partitioned: bool = False) -> dict:
+        names, slices, values = [], [], []
+        for name in sorted(tensors, reverse=True):
+            value = tensors[name]
+            count = value.shape[0] if partitioned and isinstance(value, np.ndarray) and value.ndim else 1
+            for i in range(count):  # each row is a slice of its own
+                names.append(name)
+                shape = " ".join(map(str, value.shape)) if count > 1 else ""
+                slices.append(shape + f" {i},1" + ":-" * (value.ndim - 1) if count > 1 else "")
+                values.append(tf.constant(value[i : i + 1] if count > 1 else value))
+        tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=slices, tensors=values)
         return muster.json("evaluate", *rows)[-1]
 
     assert rewrite()["prediction/mean"] == before["prediction/mean"]
+    assert rewrite(partitioned=True)["prediction/mean"] == before["prediction/mean"]
     tensors["linear/linear_model/bias_weights"] += np.float32(100)
     assert rewrite()["prediction/mean"] > 0.999999
 

@@ -15,8 +15,12 @@ namespace {
 
 absl::Status WriteBundle(io::FileSystem& files, const std::string& prefix, int64_t step,
                          std::span<const Tensor> tensors, const Strings& strings,
-                         const formats::BundleWriter::ReadPiece& read) {
+                         const formats::BundleWriter::ReadPiece& read, const RowFiles& rows) {
   MUSTER_ASSIGN_OR_RETURN(auto writer, formats::BundleWriter::Create(files, prefix));
+  for (const std::string& path : rows.paths) writer->AddFile(path);
+  for (const RowFiles::Rows& each : rows.tensors) {
+    MUSTER_RETURN_IF_ERROR(writer->AddRows(each.name, each.type, each.shape, each.rows));
+  }
   for (const Tensor& tensor : tensors) {
     MUSTER_RETURN_IF_ERROR(read ? writer->AddPieces(tensor.name, tensor.type, tensor.shape, read)
                                 : writer->Add(tensor.name, tensor.type, tensor.shape,
@@ -64,7 +68,8 @@ void AdoptUnnamed(io::FileSystem& files, const std::string& folder, double secon
 
 }  // namespace
 
-void RemoveLeftovers(io::FileSystem& files, const std::string& folder) {
+void RemoveLeftovers(io::FileSystem& files, const std::string& folder,
+                     std::span<const std::string> kept) {
   const absl::StatusOr<std::vector<std::string>> names = files.List(folder);
   if (!names.ok()) return;
   const absl::flat_hash_set<std::string> present(names->begin(), names->end());
@@ -75,7 +80,9 @@ void RemoveLeftovers(io::FileSystem& files, const std::string& folder) {
     const bool orphan = !owner.empty() && !present.contains(owner + ".index");
     const bool temporary = (name.starts_with(".model.ckpt-") || name.starts_with(".checkpoint.")) &&
                            io::IsTemporaryName(name);
-    if (orphan || temporary) files.Remove(io::JoinPath(folder, name)).IgnoreError();
+    const std::string path = io::JoinPath(folder, name);
+    if (!orphan && (!temporary || std::ranges::find(kept, path) != kept.end())) continue;
+    files.Remove(path).IgnoreError();
   }
 }
 
@@ -93,16 +100,17 @@ Saver::Saver(io::FileSystem& files, std::string folder, SaverOptions options)
 
 absl::StatusOr<std::string> Saver::Save(int64_t step, std::span<const Tensor> tensors,
                                         const Strings& strings, double seconds,
-                                        const formats::BundleWriter::ReadPiece& read) {
+                                        const formats::BundleWriter::ReadPiece& read,
+                                        const RowFiles& rows) {
   const std::string name = StrCat("model.ckpt-", step);
   std::string prefix = io::JoinPath(folder_, name);
   MUSTER_RETURN_IF_ERROR(files_.MakeFolders(folder_));
   // This is done once: later leftovers are of this process, which removes its own, or of a process
   // that has replaced it.
-  if (!std::exchange(cleaned_, true)) RemoveLeftovers(files_, folder_);
+  if (!std::exchange(cleaned_, true)) RemoveLeftovers(files_, folder_, rows.paths);
   const std::string saving = StrCat("saving ", prefix);
   MUSTER_RETURN_IF_ERROR(
-      Annotate(WriteBundle(files_, prefix, step, tensors, strings, read), saving));
+      Annotate(WriteBundle(files_, prefix, step, tensors, strings, read, rows), saving));
   std::vector<std::string> expired;
   MUSTER_ASSIGN_OR_RETURN(const CheckpointState state, NextState(name, seconds, &expired));
   // Expired checkpoints are removed before the state file drops their names, so that a kill in

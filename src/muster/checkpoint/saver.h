@@ -32,9 +32,24 @@ struct SaverOptions {
 // Names and texts to be saved as string scalars (the data position, the spec).
 using Strings = std::vector<std::pair<std::string, std::string>>;
 
-// Removes files that killed saves into `folder` have left: temporary files, data files without an
-// index, and leases on removed checkpoints. No process may be saving into the folder.
-void RemoveLeftovers(io::FileSystem& files, const std::string& folder);
+// Tensors whose rows other processes have written into temporary files of the folder, which become
+// data files of the checkpoint.
+struct RowFiles {
+  struct Rows {
+    std::string name;
+    formats::DataType type = formats::DataType::kFloat;
+    std::vector<int64_t> shape = {};
+    std::vector<formats::SavedRows> rows = {};  // file: from 1 on, as in `paths`
+  };
+  std::vector<std::string> paths = {};
+  std::vector<Rows> tensors = {};
+};
+
+// Removes files that killed saves into `folder` have left: temporary files but those of `kept`,
+// data files without an index, and leases on removed checkpoints. No process may be saving into the
+// folder.
+void RemoveLeftovers(io::FileSystem& files, const std::string& folder,
+                     std::span<const std::string> kept = {});
 
 // Removes all checkpoints of `folder` and its state file. No process may be saving into it.
 absl::Status RemoveCheckpoints(io::FileSystem& files, const std::string& folder);
@@ -49,10 +64,11 @@ class Saver {
   // the first time, the files that a killed save has left. Latest() never finds a half-written
   // checkpoint. `seconds` is the Unix time for the state file. If `read` is given, it provides the
   // bytes of all tensors, in order and back to back, and the tensors' own memory is not read.
-  // Returns the prefix.
+  // Returns the prefix. After an error the files of `rows` are gone.
   absl::StatusOr<std::string> Save(int64_t step, std::span<const Tensor> tensors,
                                    const Strings& strings, double seconds,
-                                   const formats::BundleWriter::ReadPiece& read = nullptr);
+                                   const formats::BundleWriter::ReadPiece& read = nullptr,
+                                   const RowFiles& rows = {});
 
   const std::string& folder() const { return folder_; }
 

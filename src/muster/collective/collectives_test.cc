@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <span>
+#include <tuple>
 
 #include "muster/base/random.h"
 #include "muster/collective/test_ranks.h"
@@ -208,6 +210,70 @@ TEST(CollectiveFailureTest, ARankThatDoesNotTakePartIsNamedAfterTheTimeout) {
   const std::vector<absl::Status> results = ranks.Run(
       [&](Group& group) { return group.rank() == 1 ? absl::OkStatus() : Barrier(group); });
   EXPECT_THAT(ToStd(results[0].message()), StartsWith("rank 1: "));
+}
+
+// Ranks of a group that ended within a collective continue on the same connections; the rank that
+// failed is told by the others' words, and all messages of the first group are gone.
+TEST(GroupTest, AGroupLeavesItsChannelsToTheNextOne) {
+  constexpr int kRanks = 3;
+  std::mutex mutex;
+  std::map<std::pair<int, int>, std::unique_ptr<Channel>> retired;  // by owner and other end
+  std::vector<std::unique_ptr<Group>> groups;
+  std::vector<std::unique_ptr<Interrupt>> interrupts;
+  const auto options = [&](int owner) {
+    return GroupOptions{.retire = [&, owner](int other, std::unique_ptr<Channel> channel) {
+      const std::lock_guard lock(mutex);
+      retired[{owner, other}] = std::move(channel);
+    }};
+  };
+  for (int rank = 0; rank < kRanks; ++rank) {
+    for (int other = 0; other < rank; ++other) {
+      int fds[2];
+      ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+      for (const auto& [owner, end, fd] :
+           {std::tuple(rank, other, fds[0]), std::tuple(other, rank, fds[1])}) {
+        auto stream = net::transport::SocketStream::Create(process::Descriptor(fd), "unix:");
+        retired[{owner, end}] = std::make_unique<Channel>(std::move(stream).value());
+      }
+    }
+  }
+  for (uint64_t generation = 1; generation <= 3; ++generation) {
+    interrupts.clear();
+    for (int rank = 0; rank < kRanks; ++rank) interrupts.push_back(Interrupt::Create().value());
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      threads.emplace_back([&, rank] {
+        std::vector<std::unique_ptr<Channel>> channels(kRanks);
+        const Interrupt& interrupt = *interrupts[static_cast<size_t>(rank)];
+        for (int other = 0; other < kRanks; ++other) {
+          if (other == rank) continue;
+          auto& channel = channels[static_cast<size_t>(other)];
+          {
+            const std::lock_guard lock(mutex);
+            channel = std::move(retired.at({rank, other}));
+          }
+          const absl::Status renewed =
+              channel->Renew(generation, process::Deadline::After(60), interrupt);
+          EXPECT_TRUE(renewed.ok()) << renewed;
+        }
+        Group group(rank, std::move(channels), interrupt, options(rank));
+        std::vector<float> values(3'000'000, 1);
+        if (generation == 2 && rank == 1) {
+          group.Fail(absl::DataLossError("a bad record")).IgnoreError();
+          return;
+        }
+        const absl::Status status = AllReduce(group, values);
+        EXPECT_EQ(status.ok(), generation != 2) << status;
+        if (!status.ok()) {
+          EXPECT_EQ(status.message(), "rank 1: a bad record");
+          // A rank whose connections were full has not heard of it: the membership tells it.
+          for (const auto& each : interrupts) each->Set(status);
+        } else {
+          EXPECT_EQ(values, std::vector<float>(values.size(), kRanks));
+        }
+      });
+    }
+  }
 }
 
 }  // namespace

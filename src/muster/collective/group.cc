@@ -23,6 +23,17 @@ Group::Group(int rank, std::vector<std::unique_ptr<Channel>> channels, const Int
       interrupt_(interrupt),
       options_(std::move(options)) {}
 
+Group::~Group() {
+  if (!options_.retire) return;
+  if (!told_ && !status_.ok()) {
+    Tell(absl::AbortedError(FormatRankFailure(GetName(rank_), ToStd(status_.message()), "")), 0);
+  }
+  for (size_t rank = 0; rank < channels_.size(); ++rank) {
+    if (channels_[rank] == nullptr) continue;
+    options_.retire(static_cast<int>(rank), std::move(channels_[rank]));
+  }
+}
+
 std::string Group::GetName(int rank) const {
   const auto index = static_cast<size_t>(rank);
   return RankName(rank, index < options_.names.size() ? options_.names[index] : "");
@@ -109,13 +120,19 @@ absl::Status Group::Lost(int rank, std::string_view cause) {
 
 absl::Status Group::End(absl::Status why) {
   status_ = std::move(why);
+  Tell(status_, kTellSeconds);
+  return status_;
+}
+
+// A peer that this message does not reach finds the connection closed or, if it is kept for a later
+// generation, hears of the end from the membership.
+void Group::Tell(const absl::Status& why, double seconds) {
+  told_ = true;
   for (const auto& channel : channels_) {
     if (channel == nullptr) continue;
-    // A peer that this message does not reach finds the connection closed.
-    channel->SendFailure(status_, Deadline::After(kTellSeconds)).IgnoreError();
-    channel->Close();
+    channel->SendFailure(why, Deadline::After(seconds)).IgnoreError();
+    if (!options_.retire) channel->Close();
   }
-  return status_;
 }
 
 Deadline Group::NextDeadline() const { return Deadline::After(options_.timeout_seconds); }

@@ -43,6 +43,11 @@ struct GroupOptions {
   // Makes the channel to a rank that has none, when both ranks first exchange something; an error
   // ends the group. The thread that uses the group calls it. Empty: all channels are there.
   std::function<absl::StatusOr<std::unique_ptr<Channel>>(int rank)> connect = {};
+  // Gets the channel to each rank when the group is destroyed, for a later generation
+  // (Channel::Renew). After an error the rank has been told of it, as far as the connection took
+  // that at once. It must not refer to what may be destroyed before the group. Empty: the channels
+  // are closed as soon as the group ends.
+  std::function<void(int rank, std::unique_ptr<Channel> channel)> retire = {};
 };
 
 // One owner thread.
@@ -52,6 +57,9 @@ class Group {
   // reached, and for one that options.connect reaches later. `interrupt` must outlive the group.
   Group(int rank, std::vector<std::unique_ptr<Channel>> channels, const Interrupt& interrupt,
         GroupOptions options = {});
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(channels_.size()); }
@@ -95,6 +103,7 @@ class Group {
  private:
   absl::StatusOr<Channel*> GetChannel(int rank);
   absl::Status End(absl::Status why);
+  void Tell(const absl::Status& why, double seconds);
   absl::Status Lost(int rank, std::string_view cause);
   // The error of a call with `to` and `from`, each of which may be -1.
   absl::Status Blame(const absl::Status& error, int to, int from);
@@ -106,6 +115,7 @@ class Group {
   const GroupOptions options_;
   math::AlignedBuffer scratch_, relayed_;
   absl::Status status_;
+  bool told_ = false;  // the other ranks know that the group is over
 };
 
 }  // namespace muster::collective

@@ -157,10 +157,10 @@ absl::StatusOr<double> Coordinator::PassOnce() {
   waiting_for_ = std::move(decided.waiting_for);
   RecordEnds();
   Act(decided.actions);
-  GiveStarts();
+  const double next_start = GiveStarts();
   ForgetAgents();
   if (paused_) return std::max(0.0, decided.wake_after);
-  return std::max(0.0, std::min({decided.wake_after, CheckLeases(), CheckRendezvous(),
+  return std::max(0.0, std::min({decided.wake_after, next_start, CheckLeases(), CheckRendezvous(),
                                  gang_wait_->seconds_left()}));
 }
 

@@ -172,8 +172,15 @@ class Coordinator {
   std::vector<job::TaskId> Missing() const;
   // Whether `task` starts only once the address of `other` is known.
   bool Needs(job::TaskId task, job::TaskId other) const;
+  // Seconds until a job of MIN:MAX workers need not wait any longer for this one, which the
+  // platform has given no process; infinity for any other task.
+  double SecondsUntilDispensable(job::TaskId id) const;
+  // Leaves out of `missing` the workers without which the others may start, where enough of them
+  // are there; returns the seconds until the next one may be left out.
+  double LeaveOutDispensable(std::vector<job::TaskId>* missing) const;
   std::string DescribeMeeting(const std::vector<job::TaskId>& missing) const;
-  void GiveStarts();
+  // Returns the seconds until tasks that wait may start without others.
+  double GiveStarts();
   int CountSessions() const;
   absl::StatusOr<StartOrder> StartOrderFor(job::TaskId task, int64_t incarnation) const;
   double CheckRendezvous();

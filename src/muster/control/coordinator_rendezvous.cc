@@ -11,6 +11,14 @@
 #include "muster/process/identity.h"
 
 namespace muster::control {
+namespace {
+
+// After that a job of MIN:MAX workers starts without those for which the platform has no process.
+constexpr double kElasticSeconds = 10;
+// In place of an address that nobody knows yet: a name that resolves nowhere (RFC 2606).
+constexpr std::string_view kNoAddress = ".invalid:1";
+
+}  // namespace
 
 void Coordinator::RecordAddress(const AgentReport& report) {
   if (!report.address.empty()) addresses_[report.task] = report.address;
@@ -40,6 +48,29 @@ bool Coordinator::Needs(job::TaskId task, job::TaskId other) const {
   return !spec_.dynamic_workers || other.type == job::TaskType::kPs;
 }
 
+double Coordinator::SecondsUntilDispensable(job::TaskId id) const {
+  const job::TaskStatus& task = status_.tasks.at(id);
+  const auto agent = agents_.find({id, task.incarnation});
+  const bool lacks = id.type == job::TaskType::kWorker && task.phase == job::TaskPhase::kStarting &&
+                     agent != agents_.end() && agent->second.asked_at &&
+                     environment_.launcher->LacksProcess(id, task.incarnation);
+  return lacks ? *agent->second.asked_at + kElasticSeconds - now()
+               : std::numeric_limits<double>::infinity();
+}
+
+double Coordinator::LeaveOutDispensable(std::vector<job::TaskId>* missing) const {
+  double next = std::numeric_limits<double>::infinity();
+  if (!spec_.min_workers) return next;
+  const auto absent = std::ranges::count(*missing, job::TaskType::kWorker, &job::TaskId::type);
+  if (spec_.count(job::TaskType::kWorker) - absent < std::max(1, *spec_.min_workers)) return next;
+  std::erase_if(*missing, [&](job::TaskId id) {
+    const double seconds = SecondsUntilDispensable(id);
+    if (seconds > 0) next = std::min(next, seconds);
+    return seconds <= 0;
+  });
+  return next;
+}
+
 // "worker-1, ps-0 did not report within 60s; of those that wait: worker-0: ...".
 std::string Coordinator::DescribeMeeting(const std::vector<job::TaskId>& missing) const {
   std::vector<std::string> names, waiting;
@@ -55,12 +86,16 @@ std::string Coordinator::DescribeMeeting(const std::vector<job::TaskId>& missing
   return text;
 }
 
-void Coordinator::GiveStarts() {
+double Coordinator::GiveStarts() {
+  double next = std::numeric_limits<double>::infinity();
   std::optional<std::vector<job::TaskId>> missing;  // looked for once, and only if one waits
   for (auto& [key, agent] : agents_) {
     if (agent.start || agent.killed || agent.stop_at || !agent.report) continue;
     if (agent.report->state != AgentReport::State::kWaiting) continue;
-    if (!missing) missing = Missing();
+    if (!missing) {
+      missing = Missing();
+      next = LeaveOutDispensable(&*missing);
+    }
     const bool waits_on =
         std::any_of(missing->begin(), missing->end(),
                     [this, task = key.first](job::TaskId id) { return Needs(task, id); });
@@ -73,6 +108,7 @@ void Coordinator::GiveStarts() {
     agent.start = *std::move(order);
     ++agent.version;
   }
+  return next;
 }
 
 // It grows each time that all tasks are started again together, which counts as a restart of the
@@ -90,6 +126,12 @@ absl::StatusOr<StartOrder> Coordinator::StartOrderFor(job::TaskId task, int64_t 
     if (id.index >= spec_.count(id.type)) continue;
     const bool is_seen = id.type != job::TaskType::kEvaluator || id == task || !IsMissing(id);
     if (is_seen) cluster[id] = address;
+  }
+  if (spec_.min_workers) {
+    for (int index = 0; index < spec_.count(job::TaskType::kWorker); ++index) {
+      const job::TaskId id = {job::TaskType::kWorker, index};
+      cluster.try_emplace(id, StrCat(job::TaskName(id), kNoAddress));
+    }
   }
   const job::Process& process = processes_.at(task.type);
   const job::Placeholders values =

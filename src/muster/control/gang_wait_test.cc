@@ -1,5 +1,9 @@
 #include "muster/control/gang_wait.h"
 
+#include <set>
+#include <string>
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "muster/control/test_coordinator.h"
@@ -11,6 +15,7 @@ using ::testing::AllOf;
 using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::Le;
+using ::testing::Not;
 
 constexpr double kSeconds = 100, kLongest = 150;
 
@@ -219,6 +224,59 @@ TEST_F(TrainingRoomTest, TasksThatCountNoStepsKeepTheirs) {
   LoseWorker1();
   Wait(1000);
   EXPECT_EQ(GetPhase(kWorker0), TaskPhase::kRunning);
+}
+
+// Two or three workers: the platform has no process for worker-2.
+class ElasticRoomTest : public RoomTest {
+ protected:
+  void BeginWithout(std::set<TaskId> lacking) {
+    job::JobSpec spec = Workers(3);
+    spec.restart_scope = job::RestartScope::kTask;
+    spec.min_workers = 2;
+    spec.max_workers = 3;
+    room_.lacking = std::move(lacking);
+    BeginInRoom(spec);
+    states_ = {{kWorker0, AgentReport::State::kWaiting}};
+  }
+  const TaskId worker2_{TaskType::kWorker, 2};
+};
+
+TEST_F(ElasticRoomTest, EnoughWorkersStartWithoutThoseThatHaveNoProcess) {
+  BeginWithout({worker2_});
+  states_[kWorker1] = AgentReport::State::kWaiting;
+  Wait(8);
+  EXPECT_FALSE(OrdersFor(kWorker0).start);
+  Wait(3);
+  ASSERT_TRUE(OrdersFor(kWorker0).start);
+  ASSERT_TRUE(OrdersFor(kWorker1).start);
+  const auto config = [this](TaskId task) {
+    const AgentOrders orders = OrdersFor(task);
+    for (const auto& [name, value] : orders.start->env) {
+      if (name == "TF_CONFIG") return value;
+    }
+    return std::string();
+  };
+  EXPECT_THAT(config(kWorker0), HasSubstr("worker-2.invalid:1"));
+  for (auto& [task, state] : states_) state = AgentReport::State::kRunning;
+  room_.lacking.clear();
+  states_[worker2_] = AgentReport::State::kWaiting;
+  Wait(2);
+  ASSERT_TRUE(OrdersFor(worker2_).start) << "it joins later";
+  EXPECT_THAT(config(worker2_), Not(HasSubstr(".invalid")));
+  for (const auto& [task, state] : states_) EXPECT_EQ(GetTask(task).incarnation, task.index + 1);
+}
+
+TEST_F(ElasticRoomTest, FewerThanTheMinimumWait) {
+  BeginWithout({kWorker1, worker2_});
+  Wait(kSeconds - 1);
+  EXPECT_FALSE(OrdersFor(kWorker0).start);
+}
+
+TEST_F(ElasticRoomTest, AWorkerThatHasAProcessIsWaitedFor) {
+  BeginWithout({});
+  states_[kWorker1] = AgentReport::State::kWaiting;
+  Wait(1000);
+  EXPECT_FALSE(OrdersFor(kWorker0).start);
 }
 
 }  // namespace

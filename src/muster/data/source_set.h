@@ -66,8 +66,8 @@ class SourceSet {
   // Returns the number of the item's records, or an upper bound if the number is not known.
   virtual absl::StatusOr<uint64_t> CountRecords(const SourceItem& item,
                                                 const formats::DataFormat& format) const = 0;
-  // Returns the columns of the first item; none if the data does not say itself which it has, so
-  // that they must be found in its records.
+  // Returns the columns of all items, each of a type that takes its values in all of them; none if
+  // the data does not say itself which it has, so that they must be found in its records.
   virtual absl::StatusOr<std::vector<KnownColumn>> DescribeColumns(
       const std::vector<std::string>& /*patterns*/) const {
     return std::vector<KnownColumn>();

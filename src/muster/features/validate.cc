@@ -64,21 +64,22 @@ absl::StatusOr<const Field*> LabelField(const FeatureSpec& spec) {
 absl::Status CheckLabel(const FeatureSpec& spec) {
   if (spec.label.input.empty()) return absl::OkStatus();
   MUSTER_ASSIGN_OR_RETURN(const Field* field, LabelField(spec));
-  if (spec.label.words.empty()) {
+  const LabelSpec& label = spec.label;
+  if (label.words.empty()) {
     if (field->type == ValueType::kString) {
-      return Invalid("is a string; list the words that are its classes");
+      return Invalid("is a string; list the words that are its classes, as in 'label: {input: ",
+                     label.input, ", words: [\"no\", \"yes\"]}'");
     }
-    if (spec.label.form == LabelSpec::Form::kSet && field->type != ValueType::kInt) {
+    if (label.form == LabelSpec::Form::kSet && field->type != ValueType::kInt) {
       return Invalid("is a list of floats; 'ids: true' needs a list of ints");
     }
     return absl::OkStatus();
   }
   if (field->type == ValueType::kFloat) return Invalid("is a float and cannot have words");
-  if (spec.label.form == LabelSpec::Form::kSet &&
-      std::cmp_not_equal(spec.label.words.size(), spec.label.width)) {
-    return Invalid("has ", spec.label.words.size(), " words for ", spec.label.width, " classes");
+  if (label.form == LabelSpec::Form::kSet && std::cmp_not_equal(label.words.size(), label.width)) {
+    return Invalid("has ", label.words.size(), " words for ", label.width, " classes");
   }
-  return CheckWords(field->type, spec.label.words);
+  return CheckWords(field->type, label.words);
 }
 
 absl::Status CheckWeight(const FeatureSpec& spec) {

@@ -53,13 +53,22 @@ struct TensorInfo {
   uint64_t bytes = 0;  // in the data file
 };
 
+// Rows of a tensor (its first dimension) in a file that another process has written.
+struct SavedRows {
+  int file = 0;  // by AddFile
+  int64_t first = 0, count = 0;
+  uint64_t offset = 0;  // in the file
+  uint32_t crc = 0;     // CRC-32C of their bytes, not masked
+};
+
 // Writes PREFIX.data-00000-of-00001 and PREFIX.index under temporary names; Finish() syncs and
 // renames both, the index last: without an index there is no checkpoint. If a bundle of this name
 // exists, the new data file gets another name (a second, empty shard makes it data-00000-of-00002),
-// so that in this case too the rename of the index switches atomically. Tensors may come in any
-// order. The destructor of an unfinished writer removes its temporary files. One owner thread.
-// Errors: INVALID_ARGUMENT for a name that is empty, used twice or begins with '\0', and for bytes
-// that do not fit the shape; otherwise those of the file system.
+// so that in this case too the rename of the index switches atomically. Files of other processes
+// (AddFile) become data files after the first one. Tensors may come in any order. The destructor of
+// an unfinished writer removes its temporary files. One owner thread. Errors: INVALID_ARGUMENT for
+// a name that is empty, used twice or begins with '\0', and for bytes that do not fit the shape;
+// otherwise those of the file system.
 class BundleWriter {
  public:
   static absl::StatusOr<std::unique_ptr<BundleWriter>> Create(io::FileSystem& files,
@@ -74,6 +83,14 @@ class BundleWriter {
                                  std::span<const int64_t> shape, const ReadPiece& read) = 0;
   virtual absl::Status AddStrings(std::string_view name, std::span<const int64_t> shape,
                                   std::span<const std::string> values) = 0;
+  // Takes over a file in the same folder, complete and synced, that another process has written:
+  // Finish gives it the name of a data file, the destructor of an unfinished writer removes it.
+  // Returns its number.
+  virtual int AddFile(std::string path) = 0;
+  // Adds a tensor that is partitioned by its first dimension, whose rows are in such files.
+  // INVALID_ARGUMENT if `rows`, in any order, are not all of its rows.
+  virtual absl::Status AddRows(std::string_view name, DataType type, std::span<const int64_t> shape,
+                               std::span<const SavedRows> rows) = 0;
   virtual absl::Status Finish() = 0;
 };
 
@@ -81,7 +98,7 @@ class BundleWriter {
 // checksums of blocks and tensors are checked. Errors are DATA_LOSS with file and offset; NOT_FOUND
 // for a missing tensor (with the nearest name) or a missing index or data file; UNIMPLEMENTED for
 // data that TensorFlow may write but Muster does not read: big-endian bundles, and the values of a
-// partitioned tensor (which is listed with 0 bytes, without its slices).
+// tensor that is partitioned by more than its first dimension (which is listed with 0 bytes).
 class BundleReader {
  public:
   // Reads the index and checks that the data files exist and are long enough.
@@ -91,6 +108,13 @@ class BundleReader {
   virtual const std::map<std::string, TensorInfo>& tensors() const = 0;
   // `*buffer` must have exactly the tensor's size.
   virtual absl::Status Read(std::string_view name, std::span<char> buffer) const = 0;
+  // Reads a tensor piece by piece, in order: `take` gets the bytes from `offset` in the tensor on.
+  // Rows of a partitioned tensor are left out, and their checksums not checked, unless `wants` says
+  // otherwise of its rows [first, first + count). `wants` may be empty: all are read.
+  using WantsRows = std::function<bool(int64_t first, int64_t count)>;
+  using TakePiece = std::function<absl::Status(uint64_t offset, std::span<const char> piece)>;
+  virtual absl::Status ReadPieces(std::string_view name, const WantsRows& wants,
+                                  const TakePiece& take) const = 0;
   virtual absl::StatusOr<std::vector<std::string>> ReadStrings(std::string_view name) const = 0;
   // Reads a tensor of any type and checks its checksum, using little memory.
   virtual absl::Status Verify(std::string_view name) const = 0;

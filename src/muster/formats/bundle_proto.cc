@@ -21,6 +21,8 @@ enum class EntryField : protozero::pbf_tag_type {
 };
 enum class ShapeField : protozero::pbf_tag_type { kDimension = 2, kUnknownRank = 3 };
 enum class DimensionField : protozero::pbf_tag_type { kSize = 1 };
+enum class SliceField : protozero::pbf_tag_type { kExtent = 1 };
+enum class ExtentField : protozero::pbf_tag_type { kFirst = 1, kLength = 2 };
 
 using protozero::pbf_wire_type;
 
@@ -63,7 +65,87 @@ bool ParseShape(protozero::pbf_message<ShapeField> message, std::vector<int64_t>
   return true;
 }
 
+bool ParseSlice(protozero::pbf_message<SliceField> message, TensorSlice* slice) {
+  while (message.next()) {
+    if (message.tag_and_type() != As(SliceField::kExtent, pbf_wire_type::length_delimited)) {
+      message.skip();
+      continue;
+    }
+    if (slice->size() == kMaxDimensions) return false;
+    Extent extent;
+    protozero::pbf_message<ExtentField> part = message.get_message();
+    while (part.next()) {
+      switch (part.tag_and_type()) {
+        case As(ExtentField::kFirst, pbf_wire_type::varint):
+          extent.start = part.get_int64();
+          break;
+        case As(ExtentField::kLength, pbf_wire_type::varint):
+          extent.length = part.get_int64();
+          break;
+        default:
+          part.skip();
+      }
+    }
+    slice->push_back(extent);
+  }
+  return true;
+}
+
+std::string SerializeSlice(const TensorSlice& slice) {
+  std::string bytes;
+  protozero::pbf_writer writer(bytes);
+  for (const Extent& extent : slice) {
+    std::string extent_bytes;
+    protozero::pbf_writer part(extent_bytes);
+    if (extent.length >= 0) {
+      if (extent.start != 0) part.add_int64(Tag(ExtentField::kFirst), extent.start);
+      part.add_int64(Tag(ExtentField::kLength), extent.length);
+    }
+    writer.add_message(Tag(SliceField::kExtent), extent_bytes);
+  }
+  return bytes;
+}
+
+// OrderedCode: the order of the bytes is that of the values.
+void AppendOrderedUnsigned(uint64_t value, std::string* bytes) {
+  std::string digits;
+  for (; value > 0; value >>= 8) digits.insert(digits.begin(), static_cast<char>(value & 0xff));
+  *bytes += static_cast<char>(digits.size());
+  *bytes += digits;
+}
+
+void AppendOrderedString(std::string_view text, std::string* bytes) {
+  for (const char c : text) {
+    *bytes += c;
+    if (c == '\0') *bytes += '\xff';
+    if (c == '\xff') *bytes += '\0';
+  }
+  bytes->append("\0\1", 2);
+}
+
+// As many leading ones as there are bytes, then a zero and the number; -1 is written with them
+// inverted. Numbers below -1 and from 2^55 on are in no slice.
+void AppendOrderedSigned(int64_t value, std::string* bytes) {
+  int count = 1;
+  while (count < 8 && value >= 0 && value >> (7 * count - 1) != 0) ++count;
+  for (int i = count - 1; i >= 0; --i) *bytes += static_cast<char>(value >> (8 * i) & 0xff);
+  const auto leading = static_cast<char>(0xff << (8 - count));
+  (*bytes)[bytes->size() - static_cast<size_t>(count)] ^= leading;
+}
+
 }  // namespace
+
+std::string GetSliceKey(std::string_view tensor, const TensorSlice& slice) {
+  std::string key;
+  AppendOrderedUnsigned(0, &key);
+  AppendOrderedString(tensor, &key);
+  AppendOrderedUnsigned(slice.size(), &key);
+  for (const Extent& extent : slice) {
+    AppendOrderedSigned(extent.start, &key);
+    AppendOrderedSigned(extent.length, &key);
+  }
+  return key;
+}
 
 std::string SerializeBundleHeader(const BundleHeader& header) {
   std::string bytes;
@@ -97,6 +179,9 @@ std::string SerializeBundleEntry(const BundleEntry& entry) {
   if (entry.offset != 0) writer.add_int64(Tag(EntryField::kOffset), entry.offset);
   if (entry.size != 0) writer.add_int64(Tag(EntryField::kSize), entry.size);
   if (entry.masked_crc != 0) writer.add_fixed32(Tag(EntryField::kCrc), entry.masked_crc);
+  for (const TensorSlice& slice : entry.slices) {
+    writer.add_message(Tag(EntryField::kSlices), SerializeSlice(slice));
+  }
   return bytes;
 }
 
@@ -156,8 +241,7 @@ std::optional<BundleEntry> ParseBundleEntry(std::string_view bytes) try {
         entry.masked_crc = message.get_fixed32();
         break;
       case As(EntryField::kSlices, pbf_wire_type::length_delimited):
-        ++entry.slices;
-        message.skip();
+        if (!ParseSlice(message.get_message(), &entry.slices.emplace_back())) return std::nullopt;
         break;
       default:
         message.skip();

@@ -38,13 +38,40 @@ class FileBundleReader : public BundleReader {
       return absl::InvalidArgumentError(StrCat(prefix_, ": tensor '", name, "' has ", entry->size,
                                                " bytes, but the buffer has ", buffer.size()));
     }
-    uint32_t crc = 0;
-    for (size_t done = 0; done < buffer.size();) {
-      const size_t size = std::min(buffer.size() - done, kBundlePieceBytes);
-      MUSTER_RETURN_IF_ERROR(ReadPiece(name, *entry, done, buffer.subspan(done, size), &crc));
-      done += size;
+    uint64_t done = 0;
+    for (const BundleEntry* const part : GetParts(name, *entry)) {
+      const std::span<char> bytes = buffer.subspan(done, static_cast<size_t>(part->size));
+      uint32_t crc = 0;
+      for (size_t at = 0; at < bytes.size(); at += kBundlePieceBytes) {
+        const size_t size = std::min(bytes.size() - at, kBundlePieceBytes);
+        MUSTER_RETURN_IF_ERROR(ReadPiece(name, *part, at, bytes.subspan(at, size), &crc));
+      }
+      MUSTER_RETURN_IF_ERROR(CheckCrc(name, *part, crc));
+      done += bytes.size();
     }
-    return CheckCrc(name, *entry, crc);
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadPieces(std::string_view name, const WantsRows& wants,
+                          const TakePiece& take) const override {
+    MUSTER_ASSIGN_OR_RETURN(const BundleEntry* entry, Find(name));
+    std::vector<char> piece;
+    uint64_t offset = 0;
+    int64_t row = 0;
+    for (const BundleEntry* const part : GetParts(name, *entry)) {
+      const auto bytes = static_cast<uint64_t>(part->size);
+      const bool is_wanted = part == entry || !wants || wants(row, part->shape.front());
+      uint32_t crc = 0;
+      for (uint64_t done = 0; is_wanted && done < bytes; done += piece.size()) {
+        piece.resize(std::min<uint64_t>(bytes - done, kBundlePieceBytes));
+        MUSTER_RETURN_IF_ERROR(ReadPiece(name, *part, done, piece, &crc));
+        MUSTER_RETURN_IF_ERROR(take(offset + done, piece));
+      }
+      if (is_wanted) MUSTER_RETURN_IF_ERROR(CheckCrc(name, *part, crc));
+      offset += bytes;
+      if (part != entry) row += part->shape.front();
+    }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::vector<std::string>> ReadStrings(std::string_view name) const override {
@@ -66,14 +93,7 @@ class FileBundleReader : public BundleReader {
   absl::Status Verify(std::string_view name) const override {
     MUSTER_ASSIGN_OR_RETURN(const BundleEntry* entry, Find(name));
     if (entry->type == DataType::kString) return ReadStrings(name).status();
-    std::vector<char> piece;
-    uint32_t crc = 0;
-    const auto bytes = static_cast<uint64_t>(entry->size);
-    for (uint64_t done = 0; done < bytes; done += piece.size()) {
-      piece.resize(std::min<uint64_t>(bytes - done, kBundlePieceBytes));
-      MUSTER_RETURN_IF_ERROR(ReadPiece(name, *entry, done, piece, &crc));
-    }
-    return CheckCrc(name, *entry, crc);
+    return ReadPieces(name, {}, [](uint64_t, std::span<const char>) { return absl::OkStatus(); });
   }
 
  private:
@@ -105,14 +125,17 @@ class FileBundleReader : public BundleReader {
   }
 
   absl::Status AddEntry(std::string_view key, std::string_view value) {
-    if (key.front() == '\0') return absl::OkStatus();  // a slice of a partitioned tensor
     std::optional<BundleEntry> entry = ParseBundleEntry(value);
+    if (key.front() == '\0') {  // a slice of a partitioned tensor
+      if (entry) slices_.emplace(key, *std::move(entry));
+      return absl::OkStatus();
+    }
     if (!entry) return Broken(StrCat("the entry of tensor '", key, "' cannot be read"));
     const std::string name(key);
     TensorInfo& info = tensors_[name];
     info.type = entry->type;
     info.shape = entry->shape;
-    info.bytes = entry->slices > 0 ? 0 : static_cast<uint64_t>(entry->size);
+    info.bytes = static_cast<uint64_t>(entry->slices.empty() ? entry->size : 0);
     entries_.emplace(name, *std::move(entry));
     return absl::OkStatus();
   }
@@ -128,27 +151,87 @@ class FileBundleReader : public BundleReader {
       sizes.push_back(info.size);
       data_files_.push_back(std::move(file));
     }
-    for (const auto& [name, entry] : entries_) {
-      const std::optional<int64_t> count = ElementCount(entry.shape);
-      if (!count) return Broken(StrCat("tensor '", name, "' has an impossible shape"));
-      if (entry.slices > 0) continue;
-      if (entry.shard < 0 || entry.shard >= shards_) {
-        return Broken(StrCat("tensor '", name, "' is in data file ", entry.shard, " of ", shards_));
-      }
-      const uint64_t file_size = sizes[entry.shard];
-      if (entry.offset < 0 || entry.size < 0 || static_cast<uint64_t>(entry.size) > file_size ||
-          static_cast<uint64_t>(entry.offset) > file_size - entry.size) {
-        return Broken(StrCat("tensor '", name, "' of ", entry.size, " bytes at byte ", entry.offset,
-                             " reaches beyond ", data_files_[entry.shard]->path(), ", which has ",
-                             file_size));
-      }
-      const auto width = static_cast<int64_t>(DataTypeBytes(entry.type));
-      if (width != 0 && (entry.size / width != *count || entry.size % width != 0)) {
-        return Broken(StrCat("tensor '", name, "' has ", entry.size, " bytes for ", *count,
-                             " elements of type ", DataTypeName(entry.type)));
+    for (auto& [name, entry] : entries_) {
+      if (entry.slices.empty()) {
+        MUSTER_RETURN_IF_ERROR(CheckExtent(name, entry, sizes));
+      } else {
+        MUSTER_RETURN_IF_ERROR(JoinSlices(name, &entry, sizes));
       }
     }
     return absl::OkStatus();
+  }
+
+  absl::Status CheckExtent(const std::string& name, const BundleEntry& entry,
+                           std::span<const uint64_t> sizes) const {
+    const std::optional<int64_t> count = ElementCount(entry.shape);
+    if (!count) return Broken(StrCat("tensor '", name, "' has an impossible shape"));
+    if (entry.shard < 0 || entry.shard >= shards_) {
+      return Broken(StrCat("tensor '", name, "' is in data file ", entry.shard, " of ", shards_));
+    }
+    const uint64_t file_size = sizes[entry.shard];
+    if (entry.offset < 0 || entry.size < 0 || static_cast<uint64_t>(entry.size) > file_size ||
+        static_cast<uint64_t>(entry.offset) > file_size - entry.size) {
+      return Broken(StrCat("tensor '", name, "' of ", entry.size, " bytes at byte ", entry.offset,
+                           " reaches beyond ", data_files_[entry.shard]->path(), ", which has ",
+                           file_size));
+    }
+    const auto width = static_cast<int64_t>(DataTypeBytes(entry.type));
+    if (width != 0 && (entry.size / width != *count || entry.size % width != 0)) {
+      return Broken(StrCat("tensor '", name, "' has ", entry.size, " bytes for ", *count,
+                           " elements of type ", DataTypeName(entry.type)));
+    }
+    return absl::OkStatus();
+  }
+
+  // Finds the rows of a tensor that is partitioned by its first dimension alone, in their order,
+  // and its size. Other partitioned tensors are listed, and refused when they are read.
+  absl::Status JoinSlices(const std::string& name, BundleEntry* entry,
+                          std::span<const uint64_t> sizes) {
+    const std::optional<int64_t> count = ElementCount(entry->shape);
+    if (!count) return Broken(StrCat("tensor '", name, "' has an impossible shape"));
+    if (entry->shape.empty() || *count == 0 || DataTypeBytes(entry->type) == 0) {
+      return absl::OkStatus();
+    }
+    for (TensorSlice& slice : entry->slices) {
+      if (slice.size() != entry->shape.size()) return Broken(StrCat("slices of '", name, "'"));
+      for (size_t i = 1; i < slice.size(); ++i) {
+        const bool is_whole = slice[i].start == 0 && slice[i].length == entry->shape[i];
+        if (slice[i].length != -1 && !is_whole) return absl::OkStatus();
+      }
+    }
+    std::ranges::sort(entry->slices, {}, [](const TensorSlice& slice) { return slice[0].start; });
+    std::vector<const BundleEntry*> parts;
+    int64_t next = 0, bytes = 0;
+    for (const TensorSlice& slice : entry->slices) {
+      const auto found = slices_.find(GetSliceKey(name, slice));
+      if (found == slices_.end()) return MissesRow(name, next);
+      const BundleEntry& part = found->second;
+      MUSTER_RETURN_IF_ERROR(CheckExtent(name, part, sizes));
+      std::vector<int64_t> shape = entry->shape;
+      if (slice[0].length >= 0) shape[0] = slice[0].length;
+      if (slice[0].start != next || part.shape != shape || part.type != entry->type) {
+        return MissesRow(name, next);
+      }
+      parts.push_back(&part);
+      next += shape[0];
+      bytes += part.size;
+    }
+    if (next != entry->shape[0]) return MissesRow(name, next);
+    entry->size = bytes;
+    tensors_[name].bytes = static_cast<uint64_t>(bytes);
+    parts_.emplace(name, std::move(parts));
+    return absl::OkStatus();
+  }
+
+  absl::Status MissesRow(const std::string& name, int64_t row) const {
+    return Broken(
+        StrCat("row ", row, " of tensor '", name, "' is in none of its slices, or in two"));
+  }
+
+  // The entries that together have the tensor's bytes, in their order.
+  std::vector<const BundleEntry*> GetParts(std::string_view name, const BundleEntry& entry) const {
+    const auto found = parts_.find(std::string(name));
+    return found == parts_.end() ? std::vector<const BundleEntry*>{&entry} : found->second;
   }
 
   absl::StatusOr<const BundleEntry*> Find(std::string_view name) const {
@@ -159,10 +242,12 @@ class FileBundleReader : public BundleReader {
       return absl::NotFoundError(
           StrCat("checkpoint ", prefix_, " has no tensor '", name, "'", DidYouMean(name, names)));
     }
-    if (found->second.slices > 0) {
+    const BundleEntry& entry = found->second;
+    if (!entry.slices.empty() && !parts_.contains(found->first)) {
       return absl::UnimplementedError(StrCat(
-          "checkpoint ", prefix_, ": tensor '", name, "' is partitioned into ",
-          found->second.slices, " slices, which cannot be read: save it without a partitioner"));
+          "checkpoint ", prefix_, ": tensor '", name, "' is partitioned into ", entry.slices.size(),
+          " slices by more than its rows, which cannot be read: save it without a "
+          "partitioner, or with one of its first dimension"));
     }
     return &found->second;
   }
@@ -193,6 +278,9 @@ class FileBundleReader : public BundleReader {
   bool has_header_ = false;
   int shards_ = 0;
   std::map<std::string, BundleEntry> entries_;
+  std::map<std::string, BundleEntry> slices_;  // by GetSliceKey
+  // Of tensors that are partitioned by rows: entries in slices_.
+  std::map<std::string, std::vector<const BundleEntry*>> parts_;
   std::map<std::string, TensorInfo> tensors_;
   std::vector<std::unique_ptr<io::RandomAccessFile>> data_files_;
 };

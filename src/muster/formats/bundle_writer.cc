@@ -12,24 +12,55 @@ namespace {
 class FileBundleWriter : public BundleWriter {
  public:
   FileBundleWriter(io::FileSystem& files, std::string prefix, int old_shards)
-      : files_(files),
-        prefix_(std::move(prefix)),
-        old_shards_(old_shards),
-        shards_(old_shards == 1 ? 2 : 1) {}
+      : files_(files), prefix_(std::move(prefix)), old_shards_(old_shards) {}
 
   ~FileBundleWriter() override {
     if (finished_) return;
-    for (auto& file : data_files_) {
-      if (file) file->Close().IgnoreError();
-    }
-    RemoveTemporaries();
+    if (data_) data_->Close().IgnoreError();
+    for (const std::string& path : data_paths_) files_.Remove(path).IgnoreError();
+    files_.Remove(TemporaryIndex()).IgnoreError();
   }
 
   absl::Status Open() {
-    for (int shard = 0; shard < shards_; ++shard) {
-      MUSTER_ASSIGN_OR_RETURN(auto file, files_.OpenForLargeWrite(TemporaryData(shard)));
-      data_files_.push_back(std::move(file));
+    data_paths_.push_back(io::TemporaryPath(BundleDataPath(prefix_, 0, 1)));
+    MUSTER_ASSIGN_OR_RETURN(data_, files_.OpenForLargeWrite(data_paths_.front()));
+    return absl::OkStatus();
+  }
+
+  int AddFile(std::string path) override {
+    data_paths_.push_back(std::move(path));
+    return static_cast<int>(data_paths_.size()) - 1;
+  }
+
+  absl::Status AddRows(std::string_view name, DataType type, std::span<const int64_t> shape,
+                       std::span<const SavedRows> rows) override {
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t size, GetBytes(name, type, shape));
+    if (shape.empty() || rows.empty()) return Refused(name, "it has no rows to be divided by");
+    std::vector<SavedRows> sorted(rows.begin(), rows.end());
+    std::ranges::sort(sorted, {}, &SavedRows::first);
+    const auto count = static_cast<uint64_t>(shape.front());
+    TensorSlice slice(shape.size());
+    BundleEntry whole{.type = type, .shape = {shape.begin(), shape.end()}};
+    int64_t next = 0;
+    for (const SavedRows& each : sorted) {
+      const bool fits = each.first == next && each.count > 0 && each.count <= shape[0] - next &&
+                        each.file > 0 && each.file < static_cast<int>(data_paths_.size());
+      if (!fits) return Refused(name, StrCat("its row ", next, " is missing or there twice"));
+      next += each.count;
+      slice.front() = {.start = each.first, .length = each.count};
+      BundleEntry part = {.type = type,
+                          .shape = whole.shape,
+                          .shard = each.file,
+                          .offset = static_cast<int64_t>(each.offset),
+                          .size = static_cast<int64_t>(size / count) * each.count,
+                          .masked_crc = MaskCrc(each.crc)};
+      part.shape.front() = each.count;
+      entries_.insert_or_assign(GetSliceKey(name, slice), std::move(part));
+      whole.slices.push_back(slice);
     }
+    if (next != shape[0]) return Refused(name, StrCat("its row ", next, " is missing"));
+    MUSTER_ASSIGN_OR_RETURN(BundleEntry* const entry, NewEntry(name, type, shape, 0));
+    *entry = std::move(whole);
     return absl::OkStatus();
   }
 
@@ -71,19 +102,19 @@ class FileBundleWriter : public BundleWriter {
     MUSTER_ASSIGN_OR_RETURN(BundleEntry* const entry,
                             NewEntry(name, DataType::kString, shape, encoded.bytes.size()));
     entry->masked_crc = MaskCrc(encoded.crc);
-    return data_files_.front()->Append(encoded.bytes);
+    return data_->Append(encoded.bytes);
   }
 
   absl::Status Finish() override {
-    for (auto& file : data_files_) {
-      MUSTER_RETURN_IF_ERROR(file->Sync());
-      MUSTER_RETURN_IF_ERROR(file->Close());
-      file.reset();
-    }
-    MUSTER_RETURN_IF_ERROR(WriteIndex());
-    for (int shard = 0; shard < shards_; ++shard) {
-      MUSTER_RETURN_IF_ERROR(
-          files_.Rename(TemporaryData(shard), BundleDataPath(prefix_, shard, shards_)));
+    MUSTER_RETURN_IF_ERROR(data_->Sync());
+    MUSTER_RETURN_IF_ERROR(data_->Close());
+    data_.reset();
+    if (static_cast<int>(data_paths_.size()) == old_shards_) MUSTER_RETURN_IF_ERROR(AddEmptyFile());
+    const int shards = static_cast<int>(data_paths_.size());
+    MUSTER_RETURN_IF_ERROR(WriteIndex(shards));
+    for (int shard = 0; shard < shards; ++shard) {
+      std::string& path = data_paths_[static_cast<size_t>(shard)];
+      MUSTER_RETURN_IF_ERROR(files_.Rename(path, BundleDataPath(prefix_, shard, shards)));
     }
     // The names of the data files must be durable before the index that refers to them.
     const std::string folder = io::Dirname(prefix_);
@@ -98,14 +129,15 @@ class FileBundleWriter : public BundleWriter {
   }
 
  private:
-  std::string TemporaryData(int shard) const {
-    return io::TemporaryPath(BundleDataPath(prefix_, shard, shards_));
-  }
   std::string TemporaryIndex() const { return io::TemporaryPath(BundleIndexPath(prefix_)); }
 
-  void RemoveTemporaries() {
-    for (int shard = 0; shard < shards_; ++shard) files_.Remove(TemporaryData(shard)).IgnoreError();
-    files_.Remove(TemporaryIndex()).IgnoreError();
+  // The data files of the bundle that this one replaces keep their names until its index is there.
+  absl::Status AddEmptyFile() {
+    const auto shard = static_cast<int>(data_paths_.size());
+    data_paths_.push_back(io::TemporaryPath(BundleDataPath(prefix_, shard, shard + 1)));
+    MUSTER_ASSIGN_OR_RETURN(const auto file, files_.OpenForWrite(data_paths_.back()));
+    MUSTER_RETURN_IF_ERROR(file->Sync());
+    return file->Close();
   }
 
   absl::Status Refused(std::string_view name, std::string_view what) const {
@@ -146,12 +178,12 @@ class FileBundleWriter : public BundleWriter {
 
   absl::Status AppendPiece(std::string_view piece, uint32_t* crc) {
     *crc = ExtendCrc32c(*crc, piece);
-    return data_files_.front()->Append(piece);
+    return data_->Append(piece);
   }
 
-  absl::Status WriteIndex() {
+  absl::Status WriteIndex(int shards) {
     TableBuilder table;
-    table.Add("", SerializeBundleHeader({.shards = shards_}));
+    table.Add("", SerializeBundleHeader({.shards = shards}));
     for (const auto& [name, entry] : entries_) table.Add(name, SerializeBundleEntry(entry));
     MUSTER_ASSIGN_OR_RETURN(auto file, files_.OpenForWrite(TemporaryIndex()));
     absl::Status status = file->Append(table.Finish());
@@ -163,9 +195,9 @@ class FileBundleWriter : public BundleWriter {
   io::FileSystem& files_;
   const std::string prefix_;
   const int old_shards_;  // shards of the bundle that this one replaces; 0: there is none
-  const int shards_;
-  std::vector<std::unique_ptr<io::WritableFile>> data_files_;  // the first one gets all tensors
-  std::map<std::string, BundleEntry> entries_;
+  std::unique_ptr<io::WritableFile> data_;      // gets all tensors but those of AddRows
+  std::vector<std::string> data_paths_;         // the first one is that of data_
+  std::map<std::string, BundleEntry> entries_;  // of slices too
   uint64_t offset_ = 0;
   std::vector<char> piece_;
   bool finished_ = false;

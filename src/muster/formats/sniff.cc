@@ -105,6 +105,17 @@ absl::StatusOr<bool> IsJsonLines(std::string_view text, std::string_view path) {
   return inside.starts_with('"') || inside.starts_with('}');
 }
 
+// Whether lines end with CR alone. The last one may end with LF, which some programs add.
+bool HasOldLineEnds(std::string_view text, bool whole) {
+  const size_t feed = text.find('\n');
+  const bool ends_with_feed = whole && feed != text.npos && feed + 1 == text.size();
+  if (ends_with_feed) text.remove_suffix(1);
+  if (text.find('\n') != text.npos) return false;
+  const size_t first = text.find('\r');
+  if (first == text.npos || first + 1 == text.size()) return false;
+  return !ends_with_feed || text.find('\r', first + 1) != text.npos;
+}
+
 absl::StatusOr<Sniffed> SniffText(std::string_view text, bool whole, std::string_view path,
                                   const DataFormat& format) {
   Sniffed sniffed;
@@ -115,8 +126,7 @@ absl::StatusOr<Sniffed> SniffText(std::string_view text, bool whole, std::string
       return sniffed;
     }
   }
-  const size_t line_end = text.find('\r');
-  if (line_end != text.npos && line_end + 1 < text.size() && text.find('\n') == text.npos) {
+  if (HasOldLineEnds(text, whole)) {
     return absl::InvalidArgumentError(StrCat(
         path, ": its lines end with CR alone, as those of an old Macintosh, and are read only ",
         "with LF or CRLF; convert it: tr '\\r' '\\n' < ", path, " > new.csv"));

@@ -41,6 +41,8 @@ char Guess(std::string_view text, const DataFormat& format = {}) {
 TEST(SniffTest, LinesThatEndWithCrAloneAreRefused) {
   EXPECT_THAT(std::string(Sniff("a,b\r1,2\r", "old.csv").status().message()),
               HasSubstr("convert it: tr '\\r' '\\n' < old.csv > new.csv"));
+  EXPECT_FALSE(Sniff("a,b\r1,2\r3,4\n", "old.csv").ok());
+  EXPECT_TRUE(Sniff("a,\"x\ry\"\n", "data.csv").ok());
   EXPECT_EQ(Sniff("a,b\r\n1,2\r\n", "data.csv")->cells, 2u);
   EXPECT_EQ(Sniff("a,b\r", "data.csv")->cells, 2u);
   EXPECT_EQ(Sniff("a,b", "data.csv")->cells, 2u);

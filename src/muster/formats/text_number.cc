@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 
 #include "muster/base/strings.h"
@@ -18,6 +19,15 @@ constexpr std::array<std::string_view, 6> kUnits = {"%", "$", "€", "£", "¥",
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 bool AreDigits(std::string_view text) { return std::ranges::all_of(text, IsDigit); }
+
+// Whether the text is one that stands for yes or no.
+bool IsTruth(std::string_view text) {
+  static constexpr std::array<std::string_view, 8> kTruths = {"yes", "no", "true", "false",
+                                                              "y",   "n",  "t",    "f"};
+  return std::ranges::any_of(kTruths, [text](std::string_view truth) {
+    return absl::EqualsIgnoreCase(ToAbsl(text), ToAbsl(truth));
+  });
+}
 
 // Removes the '+', which std::from_chars does not accept.
 std::string_view TrimPlus(std::string_view text) {
@@ -44,6 +54,7 @@ ParsedNumber ParseIntFromReal(std::string_view text, bool truncate, int64_t* val
   double real = 0;
   const auto [real_stop, real_error] = std::from_chars(text.data(), end, real);
   if (real_stop != end || text.empty()) return ParsedNumber::kWrongType;
+  if (real_error == std::errc() && !std::isfinite(real)) return ParsedNumber::kNotFinite;
   if (real_error != std::errc() || !(std::fabs(real) < 0x1p63)) return ParsedNumber::kOutOfRange;
   *value = static_cast<int64_t>(real);
   return truncate || real == std::trunc(real) ? ParsedNumber::kOk : ParsedNumber::kFraction;
@@ -105,6 +116,12 @@ std::string DescribeNotRead(const Field& field, std::string_view text, ParsedNum
   }
   if (IsNumberWithUnit(text))
     return StrCat("is not ", type, " (write the number without its sign)");
+  if (IsTruth(text)) {
+    return StrCat("is not ", type, " (an input of words is a string; a label lists its two words)");
+  }
+  if (ParseDate(text)) {
+    return StrCat("is not ", type, " (an int input with date: true reads it as seconds)");
+  }
   return StrCat("is not ", type);
 }
 

@@ -33,6 +33,13 @@ TEST(TextNumberTest, AnErrorSaysWhatToWrite) {
   EXPECT_EQ(describe("3,5"), "is not a float (write it with a point and no comma, as 1234.5)");
   EXPECT_EQ(describe("12%"), "is not a float (write the number without its sign)");
   EXPECT_EQ(describe("a"), "is not a float");
+  field.type = ValueType::kInt;
+  const std::string words =
+      "is not an int (an input of words is a string; a label lists its two words)";
+  EXPECT_EQ(describe("yes"), words);
+  EXPECT_EQ(describe("False"), words);
+  EXPECT_EQ(describe("2026-11-24 13:05"),
+            "is not an int (an int input with date: true reads it as seconds)");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The parts of Reconcile: one pass over one job. task_ends.cc applies the observations and decides
-// about ended tasks; job_end.cc decides about success, failure and what follows; reconcile.cc calls
-// them in order.
+// about ended tasks; task_restarts.cc starts them again; job_end.cc decides about success, failure
+// and what follows; reconcile.cc calls them in order.
 #pragma once
 
 #include <map>
@@ -57,6 +57,10 @@ class Reconciler {
   // time, too.
   bool RepeatsItself(TaskId id, TaskStatus& task, const TaskEnd& end);
   FailureRule::Action DecideFailure(TaskId id, const TaskEnd& end) const;
+  // Whether the job continues when this failed worker is not restarted.
+  bool CanDoWithout(TaskId id) const;
+
+  // task_restarts.cc
   // kFree: after a disruption. No budget counts it.
   enum class Cost { kCounted, kFree };
   void RestartTask(TaskId id, TaskStatus& task, const std::string& why, Cost cost);
@@ -67,8 +71,6 @@ class Reconciler {
   bool SpendRestart(const std::string& who, std::vector<double>* recent, int limit);
   // Removes from `recent` what lies before the budget's window.
   bool IsSpent(std::vector<double>* recent, int limit) const;
-  // Whether the job continues when this failed worker is not restarted.
-  bool CanDoWithout(TaskId id) const;
   double Backoff(size_t restarts_before) const;
   // Adds a disruption to those of the window; returns the pause before the restart.
   double NoteDisruption(std::vector<double>* recent) const;

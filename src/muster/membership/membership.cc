@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "muster/membership/host.h"
+#include "muster/membership/view_change.h"
 #include "muster/net/transport/dial.h"
 #include "muster/net/transport/handshake.h"
 
@@ -183,6 +184,7 @@ absl::Status Membership::Converse() {
     messages.swap(pending_);
     if (join_.has_value() && !join_sent_ && !leaving()) {
       join_->last_generation = last_generation_;
+      join_->known_view = known_view_ ? known_view_->generation : 0;
       messages.push_back({.join = join_});
       join_sent_ = true;
       // A message on an earlier connection may not have arrived.
@@ -201,16 +203,30 @@ absl::Status Membership::Converse() {
       MUSTER_ASSIGN_OR_RETURN(
           const Message answer,
           Parse({reinterpret_cast<const char*>(got.bytes().data()), got.bytes().size()}));
-      Handle(answer);
+      MUSTER_RETURN_IF_ERROR(Handle(answer));
     }
   }
   return absl::OkStatus();
 }
 
-void Membership::Handle(const Message& message) {
+// A change that does not fit is forgotten with the view that it was to change: the next join gets
+// the whole view.
+absl::StatusOr<View> Membership::Apply(const ViewChange& change) {
+  const std::optional<View> known = std::exchange(known_view_, std::nullopt);
+  if (known) return ApplyChange(*known, change);
+  return absl::InvalidArgumentError(
+      StrCat("a change of view ", change.base, " came, and this task has no view"));
+}
+
+absl::Status Membership::Handle(const Message& message) {
   const std::lock_guard lock(mutex_);
-  if (message.view && message.view->GetRank(options_.id.task) >= 0 && join_sent_) {
-    view_ = message.view;
+  std::optional<View> view = message.view;
+  if (message.change) {
+    MUSTER_ASSIGN_OR_RETURN(view, Apply(*message.change));
+  }
+  if (view) known_view_ = view;
+  if (view && view->GetRank(options_.id.task) >= 0 && join_sent_) {
+    view_ = std::move(view);
     last_generation_ = view_->generation;
   }
   if (message.broken) {
@@ -232,6 +248,7 @@ void Membership::Handle(const Message& message) {
     options_.note(StrCat("waiting for ", message.waiting));
   }
   changed_.notify_all();
+  return absl::OkStatus();
 }
 
 // The connection to the host is lost. Without a host no member may continue; the next host requires

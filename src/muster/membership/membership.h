@@ -80,7 +80,8 @@ class Membership {
   std::chrono::milliseconds GetBeat() const;  // with mutex_ held
   absl::Status Connect();
   absl::Status Converse();
-  void Handle(const Message& message);
+  absl::Status Handle(const Message& message);
+  absl::StatusOr<View> Apply(const ViewChange& change);  // with mutex_ held
   void OnHostLost(const absl::Status& why);
   void Send(Message message);  // with mutex_ held
   bool ended() const { return over_ || !refused_.ok() || stopped(); }
@@ -104,6 +105,7 @@ class Membership {
   bool watches_ = false;                  // an evaluator, which is in no view: join_ stays set
   bool trained_ = false, leaves_ = false;
   std::optional<View> view_;
+  std::optional<View> known_view_;  // the last that the host has sent, also if it is over
   int64_t last_generation_ = 0;
   bool over_ = false;
   absl::Status refused_;

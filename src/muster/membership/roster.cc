@@ -136,8 +136,12 @@ void Roster::OnJoin(Connection from, const Join& join, double now) {
     Break(id, "asks to join again", /*planned=*/false, now);
   }
   joined_[from] = id.task;
-  entries_[id.task] = {
-      .member = join.member, .connection = from, .heard_at = now, .ready = true, .in_view = false};
+  entries_[id.task] = {.member = join.member,
+                       .connection = from,
+                       .known_view = join.known_view,
+                       .heard_at = now,
+                       .ready = true,
+                       .in_view = false};
   if (!IsReplica(id.task.type) && id.task.type != TaskType::kPs) {
     if (view_) Send(from, {.view = view_});
     if (trained_) Send(from, {.trained = true});

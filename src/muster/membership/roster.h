@@ -87,6 +87,7 @@ class Roster {
   struct Entry {
     Member member;
     Connection connection = 0;
+    int64_t known_view = 0;  // as in Join
     double heard_at = 0;
     bool ready = false;  // the member has joined for the next view
     bool in_view = false;
@@ -104,6 +105,7 @@ class Roster {
   void Drop(Entries::iterator entry, std::string_view cause, bool planned, double now);
   void Break(const MemberId& culprit, std::string_view cause, bool planned, double now);
   void TryForm(double now);
+  void SendView(const View& view);
   void NoticeSleep(double now);
   void ExpireSilent(double now);
   void SendWaiting(double now);
@@ -128,6 +130,7 @@ class Roster {
   int64_t last_generation_;
   std::string agreement_;
   job::TaskId agreed_by_;
+  std::optional<View> last_view_;               // the present one, or the one before
   std::set<job::TaskId> last_members_;          // of the last view
   std::set<job::TaskId> left_;                  // left permanently: needed only if they join again
   std::map<job::TaskId, std::string> refused_;  // why a task was refused that has not joined since

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "muster/membership/roster_test_support.h"
+#include "muster/membership/view_change.h"
 
 namespace muster::membership {
 namespace {
@@ -53,6 +54,62 @@ TEST_F(RosterTest, AJoinTakesTwoMessagesPerMember) {
     for (const auto& [to, messages] : sent_) {
       ASSERT_EQ(messages.size(), 1u) << "connection " << to;
       EXPECT_EQ(std::ssize(messages[0].view.value().members), n);
+    }
+  }
+}
+
+// docs/scale.md has these numbers: what the host sends when a member of n is lost and comes back.
+TEST_F(RosterTest, AViewThatMembersHaveCostsThemOnlyWhatHasChanged) {
+  for (const int n : {8, 32, 100, 1000}) {
+    RosterSpec spec;
+    for (int i = 0; i < n; ++i) {
+      spec.tasks.push_back(i == 0 ? kChief : TaskId{TaskType::kWorker, i - 1});
+    }
+    Open(spec);
+    const auto join = [&](int i, Roster::Connection from, int64_t step, int64_t incarnation) {
+      SendJoin(from, spec.tasks[static_cast<size_t>(i)], step, incarnation);
+    };
+    known_view_ = 0;
+    for (int i = 0; i < n; ++i) join(i, static_cast<Roster::Connection>(i + 1), 0, 1);
+    const View first = roster_->view().value();
+    Close(static_cast<Roster::Connection>(n));
+    sent_.clear();
+    known_view_ = first.generation;
+    for (int i = 0; i + 1 < n; ++i) {
+      join(i, static_cast<Roster::Connection>(i + 1), 100'000'000 + (i == 0), 1);
+    }
+    known_view_ = 0;
+    join(n - 1, static_cast<Roster::Connection>(n + 1), -1, 2);
+    const View second = roster_->view().value();
+    size_t bytes = 0;
+    for (int i = 0; i + 1 < n; ++i) {
+      const Message sent = Last(static_cast<Roster::Connection>(i + 1));
+      ASSERT_TRUE(sent.change) << i;
+      EXPECT_FALSE(sent.view);
+      bytes += Print(sent).size();
+      if (i == 1) {
+        EXPECT_EQ(ApplyChange(first, *sent.change).value(), second);
+      }
+    }
+    EXPECT_EQ(Last(static_cast<Roster::Connection>(n + 1)).view, second) << "it has no view";
+    EXPECT_LT(bytes, static_cast<size_t>(n) * 400);
+  }
+}
+
+// A member that missed a view, or that comes from another host, gets the whole.
+TEST_F(RosterTest, AMemberWithAnotherViewGetsTheWhole) {
+  Begin();
+  for (const int64_t known : {int64_t{0}, roster_->view()->generation - 1, int64_t{77}}) {
+    Close(3);
+    sent_.clear();
+    known_view_ = known;
+    SendJoin(1, kChief, 7);
+    SendJoin(2, kWorker0, 7);
+    SendJoin(3, kWorker1, 7);
+    ASSERT_TRUE(roster_->view());
+    for (Roster::Connection each : {1, 2, 3}) {
+      EXPECT_EQ(Last(each).view, roster_->view());
+      EXPECT_FALSE(Last(each).change);
     }
   }
 }

@@ -40,6 +40,7 @@ class RosterTest : public testing::Test {
                 int64_t incarnation = 1, const std::string& agreement = "model 1") {
     Send(from, {.join = Join{.member = {.id = {task, incarnation}, .address = "a", .step = step},
                              .last_generation = last_generation_,
+                             .known_view = known_view_,
                              .agreement = agreement}});
   }
   void Close(Roster::Connection from) {
@@ -69,6 +70,7 @@ class RosterTest : public testing::Test {
   std::set<Roster::Connection> closed_;
   double now_ = 100;
   int64_t last_generation_ = 0;
+  int64_t known_view_ = 0;  // of the members that join
 };
 
 }  // namespace muster::membership

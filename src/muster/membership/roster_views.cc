@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "muster/membership/roster.h"
+#include "muster/membership/view_change.h"
 
 namespace muster::membership {
 namespace {
@@ -12,22 +13,6 @@ using job::TaskType;
 
 // The training ends after this many views in a row without a step.
 constexpr int kMaxViewsWithoutStep = 5;
-
-// The order of task types in a view: replicas first.
-int GetTypeOrder(TaskType type) {
-  switch (type) {
-    case TaskType::kChief:
-    case TaskType::kMaster:
-      return 0;
-    case TaskType::kWorker:
-      return 1;
-    case TaskType::kPs:
-      return 2;
-    case TaskType::kEvaluator:
-      return 3;
-  }
-  return 3;
-}
 
 }  // namespace
 
@@ -86,10 +71,7 @@ void Roster::TryForm(double now) {
     entry.in_view = true;
     entry.ready = false;
   }
-  std::sort(view.members.begin(), view.members.end(), [](const Member& a, const Member& b) {
-    const TaskId x = a.id.task, y = b.id.task;
-    return std::pair(GetTypeOrder(x.type), x) < std::pair(GetTypeOrder(y.type), y);
-  });
+  SortMembers(&view.members);
   forming_since_ = -1;
   sent_waiting_.clear();
   last_members_.clear();
@@ -104,8 +86,22 @@ void Roster::TryForm(double now) {
                                        Describe(last_broken_.culprit), " ", last_broken_.cause)));
     return;
   }
+  SendView(view);
   view_ = std::move(view);
-  for (const auto& [task, entry] : entries_) Send(entry.connection, {.view = view_});
+  last_view_ = view_;
+}
+
+// Members that have the view before this one get only what differs from it.
+void Roster::SendView(const View& view) {
+  std::optional<ViewChange> change;
+  if (last_view_) change = GetChange(*last_view_, view);
+  for (const auto& [task, entry] : entries_) {
+    if (change && entry.known_view == change->base) {
+      Send(entry.connection, {.change = change});
+    } else {
+      Send(entry.connection, {.view = view});
+    }
+  }
 }
 
 // If this host did not run for the length of a lease (it was stopped, or its machine suspended),

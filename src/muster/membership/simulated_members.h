@@ -53,6 +53,7 @@ class SimulatedMembers : SimulatedWorld {
       Violated("state: the final state is lost");
     return violation_;
   }
+  int changes() const { return changes_; }
 
  private:
   // Processes.
@@ -204,6 +205,7 @@ class SimulatedMembers : SimulatedWorld {
       if (found == connections_.end()) continue;
       const ProcessPtr process = found->second;
       if (each.message.view) CheckView(*each.message.view);
+      if (each.message.change && roster_->view()) CheckView(*roster_->view());
       const double at = time_.Arrival(each.to * 2);
       time_.At(at, process, [this, process, each] {
         if (process->connection != each.to) return;
@@ -239,7 +241,9 @@ class SimulatedMembers : SimulatedWorld {
     const Member member = {.id = {GetId(process->task), process->incarnation},
                            .address = "simulated",
                            .step = process->state.step};
-    Tell(process, {.join = Join{.member = member, .last_generation = process->last_generation}});
+    Tell(process, {.join = Join{.member = member,
+                                .last_generation = process->last_generation,
+                                .known_view = process->known ? process->known->generation : 0}});
   }
   void Beat(const ProcessPtr& process) {
     if (process->done) return;
@@ -273,7 +277,10 @@ class SimulatedMembers : SimulatedWorld {
       if (!chief_ended_) Violated("truth: a member was told that training is over before it was");
     }
     if (!message.refused.empty()) process->done = true;
-    if (message.view && process->joining && process->said) Enter(process, *message.view);
+    std::optional<View> view = message.view;
+    if (message.change) view = Change(process, *message.change);
+    if (view) process->known = view;
+    if (view && process->joining && process->said) Enter(process, *view);
     if (!message.broken || process->done) return;
     if (process->view) {
       JoinAnew(process, std::nullopt);

@@ -18,6 +18,7 @@
 #include "muster/base/strings.h"
 #include "muster/membership/roster.h"
 #include "muster/membership/simulated_training.h"
+#include "muster/membership/view_change.h"
 
 namespace muster::membership {
 
@@ -45,6 +46,7 @@ class SimulatedWorld : protected SimulatedHistory {
     bool joining = true, said = false;
     bool finishing = false;  // the chief has all steps
     std::optional<View> view = {};
+    std::optional<View> known = {};  // the last that the host has sent
     // States and parts that peers sent, by generation; some may be newer than this process knows.
     std::map<int64_t, State> given = {};
     std::map<int64_t, std::map<std::pair<int64_t, int>, uint64_t>> parts = {};
@@ -115,6 +117,24 @@ class SimulatedWorld : protected SimulatedHistory {
       }
     }
   }
+  // What a member makes of a change of its view.
+  std::optional<View> Change(const ProcessPtr& process, const ViewChange& change) {
+    if (!process->known) {
+      Violated("one view: a member without a view got a change of one");
+      return std::nullopt;
+    }
+    auto view = ApplyChange(*process->known, change);
+    if (!view.ok()) {
+      Violated(StrCat("one view: ", ToStd(view.status().message())));
+      return std::nullopt;
+    }
+    ++changes_;
+    const auto sent = views_.find(view->generation);
+    if (sent == views_.end() || !(sent->second.second == *view)) {
+      Violated(StrCat("one view: generation ", view->generation, " has two"));
+    }
+    return *std::move(view);
+  }
   void Failed(const std::string& why) {
     failed_ = true;
     if (lost_for_good_ < 0)
@@ -134,7 +154,8 @@ class SimulatedWorld : protected SimulatedHistory {
   ProcessPtr host_;
   std::map<job::TaskId, int64_t> joined_;  // the highest incarnation that joined at this host
   std::map<int64_t, std::pair<int64_t, View>>
-      views_;  // by generation, with their host's incarnation
+      views_;        // by generation, with their host's incarnation
+  int changes_ = 0;  // of views, which members got instead of whole ones
   bool failed_ = false, chief_ended_ = false;
 };
 

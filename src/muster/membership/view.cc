@@ -9,7 +9,6 @@ namespace {
 using formats::JsonFields;
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-constexpr size_t kMaxMembers = 100'000;
 constexpr size_t kMaxText = 10'000;
 
 Json ToJson(const MemberId& id) {
@@ -37,6 +36,20 @@ Json ToJson(const View& view) {
   Json members = Json::array();
   for (const Member& member : view.members) members.push_back(ToJson(member));
   return {{"epoch", view.generation}, {"replicas", view.replicas}, {"members", std::move(members)}};
+}
+
+Json ToJson(const ViewChange& change) {
+  Json gone = Json::array(), members = Json::array(), states = Json::array();
+  for (const job::TaskId task : change.gone) gone.push_back(job::TaskName(task));
+  for (const Member& member : change.members) members.push_back(ToJson(member));
+  for (const ViewChange::Run& run : change.states) {
+    states.push_back({{"members", run.members},
+                      {"step", run.state.step},
+                      {"state_epoch", run.state.generation}});
+  }
+  return {{"epoch", change.generation},    {"base", change.base},
+          {"replicas", change.replicas},   {"gone", std::move(gone)},
+          {"members", std::move(members)}, {"states", std::move(states)}};
 }
 
 std::string BoundedText(JsonFields& fields, const char* name) {
@@ -78,24 +91,63 @@ Join ParseJoin(const Json& json, JsonFields* outer) {
   JsonFields fields(json, StrCat(outer->where(), ": join"));
   Join join = {.member = ParseMember(fields),
                .last_generation = fields.Int("last_epoch", 0, 0, kMax - 1),
+               .known_view = fields.Int("view_epoch", 0, 0, kMax),
                .agreement = BoundedText(fields, "agreement")};
   outer->Update(fields.status());
   return join;
 }
 
+int64_t ParseGeneration(JsonFields& fields) {
+  const int64_t generation = fields.Int("epoch", 0, 1, kMax);
+  if (generation < 1) fields.Fail("has no generation");
+  return generation;
+}
+
+// Calls parse(fields) for each object of a list that has at most kMaxMembers.
+template <typename Parse>
+void ParseEach(JsonFields& fields, const char* name, Parse parse) {
+  const Json& list = fields.List(name);
+  if (list.size() > kMaxMembers) fields.Fail(StrCat("has too many ", name));
+  if (!fields.status().ok()) return;
+  for (const Json& each : list) {
+    JsonFields one(each, StrCat(fields.where(), ": ", name));
+    parse(one);
+    fields.Update(one.status());
+  }
+}
+
+ViewChange ParseChange(const Json& json, JsonFields* outer) {
+  JsonFields fields(json, StrCat(outer->where(), ": change"));
+  ViewChange change = {
+      .generation = ParseGeneration(fields),
+      .base = fields.Int("base", 0, 1, kMax),
+      .replicas = static_cast<int>(fields.Int("replicas", 0, 0, int64_t{kMaxMembers}))};
+  if (change.base < 1) fields.Fail("has no base");
+  const std::vector<std::string> gone = fields.Texts("gone");
+  if (gone.size() > kMaxMembers) fields.Fail("has too many \"gone\"");
+  for (const std::string& name : gone) {
+    const auto task = job::ParseTaskName(name);
+    if (!task) fields.Fail("\"gone\" must be names of tasks, such as worker-1");
+    change.gone.push_back(task.value_or(job::TaskId{}));
+  }
+  ParseEach(fields, "members",
+            [&](JsonFields& member) { change.members.push_back(ParseMember(member)); });
+  ParseEach(fields, "states", [&](JsonFields& run) {
+    change.states.push_back({.members = run.Int("members", 0, 1, int64_t{kMaxMembers}),
+                             .state = {.step = run.Int("step", -1, -1, kMax),
+                                       .generation = run.Int("state_epoch", 0, 0, kMax)}});
+    if (change.states.back().members < 1) run.Fail("has no members");
+  });
+  outer->Update(fields.status());
+  return change;
+}
+
 View ParseView(const Json& json, JsonFields* outer) {
   JsonFields fields(json, StrCat(outer->where(), ": view"));
-  View view = {.generation = fields.Int("epoch", 0, 1, kMax)};
-  if (view.generation < 1) fields.Fail("has no generation");
-  const Json& members = fields.List("members");
-  if (members.empty() || members.size() > kMaxMembers) fields.Fail("has no or too many members");
-  if (fields.status().ok()) {
-    for (const Json& each : members) {
-      JsonFields member(each, StrCat(fields.where(), ": member"));
-      view.members.push_back(ParseMember(member));
-      fields.Update(member.status());
-    }
-  }
+  View view = {.generation = ParseGeneration(fields)};
+  if (fields.List("members").empty()) fields.Fail("has no members");
+  ParseEach(fields, "members",
+            [&](JsonFields& member) { view.members.push_back(ParseMember(member)); });
   view.replicas =
       static_cast<int>(fields.Int("replicas", 0, 0, static_cast<int64_t>(view.members.size())));
   outer->Update(fields.status());
@@ -136,6 +188,7 @@ std::string Print(const Message& message) {
   if (message.join) {
     Json join = ToJson(message.join->member);
     join["last_epoch"] = message.join->last_generation;
+    join["view_epoch"] = message.join->known_view;
     join["agreement"] = message.join->agreement;
     json["join"] = std::move(join);
   }
@@ -144,6 +197,7 @@ std::string Print(const Message& message) {
   if (message.away) json["away"] = true;
   if (message.trained) json["trained"] = true;
   if (message.view) json["view"] = ToJson(*message.view);
+  if (message.change) json["change"] = ToJson(*message.change);
   if (message.broken) json["broken"] = ToJson(*message.broken);
   if (!message.refused.empty()) json["refused"] = message.refused;
   if (!message.waiting.empty()) json["waiting"] = message.waiting;
@@ -160,6 +214,7 @@ absl::StatusOr<Message> Parse(std::string_view text) {
   message.away = fields.Bool("away", false);
   message.trained = fields.Bool("trained", false);
   if (fields.Has("view")) message.view = ParseView(fields.Object("view"), &fields);
+  if (fields.Has("change")) message.change = ParseChange(fields.Object("change"), &fields);
   if (fields.Has("broken")) message.broken = ParseBroken(fields.Object("broken"), &fields);
   message.refused = BoundedText(fields, "refused");
   message.waiting = BoundedText(fields, "waiting");

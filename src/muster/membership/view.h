@@ -60,10 +60,13 @@ struct Member {
 struct Join {
   Member member = {};
   int64_t last_generation = 0;  // the highest generation that the member was in
+  int64_t known_view = 0;       // the generation of the last view that it has got; 0: none
   // The settings that must be the same in all members (spec, data, versions), as text for people.
   std::string agreement = {};
   friend bool operator==(const Join&, const Join&) = default;
 };
+
+inline constexpr size_t kMaxMembers = 100'000;
 
 struct View {
   int64_t generation = 0;
@@ -77,6 +80,24 @@ struct View {
   // The rank of the replica from which replicas with another state take over its state: the lowest
   // rank of those with the greatest state.
   int source() const;
+};
+
+// What differs from an earlier view, for a member that has that one (view_change.h).
+struct ViewChange {
+  int64_t generation = 0;
+  int64_t base = 0;  // the generation of the earlier view
+  int replicas = 0;
+  std::vector<job::TaskId> gone = {};
+  // Those that are new, or have another incarnation or address, without their states.
+  std::vector<Member> members = {};
+  // The states of all members of the new view, in its order: so many in a row have this one.
+  struct Run {
+    int64_t members = 0;
+    StateId state = {};
+    friend bool operator==(const Run&, const Run&) = default;
+  };
+  std::vector<Run> states = {};
+  friend bool operator==(const ViewChange&, const ViewChange&) = default;
 };
 
 // Says that a generation has ended, and why. Every member of the generation gets the same message.
@@ -100,9 +121,10 @@ struct Message {
   bool away = false;                   // to the host: this incarnation ends; another one may follow
   bool trained = false;                // to an evaluator: the last checkpoint is written
   std::optional<View> view = {};       // to a member
-  std::optional<Broken> broken = {};   // to a member
-  std::string refused = {};            // to a member: why it cannot be one; it must not try again
-  std::string waiting = {};            // to a member: the tasks that the next view waits for
+  std::optional<ViewChange> change = {};  // to a member, instead of the view
+  std::optional<Broken> broken = {};      // to a member
+  std::string refused = {};  // to a member: why it cannot be one; it must not try again
+  std::string waiting = {};  // to a member: the tasks that the next view waits for
   friend bool operator==(const Message&, const Message&) = default;
 };
 

@@ -30,13 +30,19 @@ TEST(ViewTest, MessagesAreParsedAsTheyWerePrinted) {
   seen.seen_by = member.id;
   const Message messages[] = {
       {},
-      {.join = Join{.member = member, .last_generation = 3, .agreement = "a"}},
+      {.join = Join{.member = member, .last_generation = 3, .known_view = 2, .agreement = "a"}},
       {.failure = broken},
       {.failure = seen},
       {.leave = true},
       {.away = true},
       {.trained = true},
       {.view = View{.generation = 2, .members = {member}, .replicas = 1}},
+      {.change = ViewChange{.generation = 3,
+                            .base = 2,
+                            .replicas = 1,
+                            .gone = {TaskId{TaskType::kWorker, 4}},
+                            .members = {member},
+                            .states = {{.members = 2, .state = {.step = 7, .generation = 2}}}}},
       {.broken = broken},
       {.refused = "no"},
       {.waiting = "worker-1"}};
@@ -53,6 +59,9 @@ TEST(ViewTest, InvalidMessagesAreRefused) {
         "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[]}}",
         "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[{\"task\":"
         "\"worker-0\"}]}}",
+        "{\"change\":{\"epoch\":2,\"gone\":[\"boss-1\"]}}",
+        "{\"change\":{\"epoch\":2,\"states\":[{\"members\":0}]}}",
+        "{\"change\":{\"epoch\":2,\"members\":[7]}}",
         "{\"view\":{\"replicas\":1,\"members\":[{\"task\":\"worker-0\"}]}}", "{\"leave\":1}"}) {
     EXPECT_EQ(Parse(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,7 @@
 namespace muster::process {
 namespace {
 
+constexpr size_t kMostText = size_t{64} << 10;
 constexpr int kRemoveTries = 500;  // a millisecond apart
 
 // The names of the files of one version of cgroups.
@@ -58,6 +61,16 @@ std::string GroupPath(const std::string& membership, absl::string_view controlle
     }
   }
   return "";
+}
+
+// The number that follows a line's first word.
+std::optional<uint64_t> FindNumber(const std::string& text, absl::string_view name) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    uint64_t number = 0;
+    if (words.size() >= 2 && words[0] == name && absl::SimpleAtoi(words[1], &number)) return number;
+  }
+  return std::nullopt;
 }
 
 absl::StatusOr<Hierarchy> FindHierarchy(const CgroupPlaces& places) {
@@ -149,6 +162,27 @@ bool IsPlainName(const std::string& name) {
 }
 
 }  // namespace
+
+uint64_t GetFreeMemory(const CgroupPlaces& places) {
+  uint64_t free = std::numeric_limits<uint64_t>::max();
+  const std::string machine = ReadSmallFile(places.machine, kMostText).value_or("");
+  if (const auto available = FindNumber(machine, "MemAvailable:")) free = *available << 10;
+  const auto hierarchy = FindHierarchy(places);
+  if (!hierarchy.ok()) return free;
+  const bool is_second = hierarchy->version == &kVersion2;
+  // A limit of any group above counts too. In a container its own group is the root.
+  for (std::string folder = hierarchy->own;; folder = folder.substr(0, folder.rfind('/'))) {
+    uint64_t limit = 0;
+    const std::string text =
+        ReadSmallFile(StrCat(folder, "/", hierarchy->version->limit)).value_or("");
+    const std::string stat = ReadSmallFile(folder + "/memory.stat", kMostText).value_or("");
+    const auto used = FindNumber(stat, is_second ? "anon" : "total_rss");
+    if (absl::SimpleAtoi(text, &limit) && used) {
+      free = std::min(free, limit - std::min(limit, *used));
+    }
+    if (folder.size() <= hierarchy->root.size()) return free;
+  }
+}
 
 absl::StatusOr<std::unique_ptr<MemoryLimit>> MemoryLimit::Create(const std::string& name,
                                                                  int64_t bytes,

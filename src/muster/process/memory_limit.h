@@ -16,7 +16,12 @@ namespace muster::process {
 struct CgroupPlaces {
   std::string root = "/sys/fs/cgroup";
   std::string membership = "/proc/self/cgroup";
+  std::string machine = "/proc/meminfo";
 };
+
+// The bytes that this process can still use before the machine or a limit on its cgroup runs out of
+// memory; caches of files count as free. The largest number if that cannot be found out.
+uint64_t GetFreeMemory(const CgroupPlaces& places = {});
 
 // A cgroup with a memory limit, made below this process's cgroup or, if processes in it prevent
 // that (systemd's scopes), beside it or further up; version 2, else version 1. When the limit is

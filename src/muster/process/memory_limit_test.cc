@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
 #include "muster/process/test_program.h"
 
@@ -38,7 +39,38 @@ class FakeCgroups {
   TestFolder folder_;
 };
 
+bool WriteText(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  return file.good();
+}
+
 std::string Name(const std::string& name) { return StrCat("muster-", name, "-", getpid()); }
+
+TEST(FreeMemoryTest, IsThatOfTheMachineAndOfAllGroupsAbove) {
+  TestFolder machine;
+  FakeCgroups cgroups("0::/user/app\n");
+  cgroups.places.machine = machine.Write("meminfo", "MemTotal: 9 kB\nMemAvailable:    4000 kB\n");
+  EXPECT_EQ(GetFreeMemory(cgroups.places), 4000u << 10);  // no hierarchy
+  cgroups.Add(".", "cpu memory", "cpu memory");
+  cgroups.Add("user", "memory", "memory");
+  cgroups.Add("user/app", "memory", "memory");
+  EXPECT_EQ(GetFreeMemory(cgroups.places), 4000u << 10);
+  const auto limit = [&](const std::string& group, const std::string& bytes, int used) {
+    EXPECT_TRUE(WriteText(cgroups.File(group + "/memory.max"), bytes));
+    EXPECT_TRUE(
+        WriteText(cgroups.File(group + "/memory.stat"), StrCat("anon ", used, "\nfile 7\n")));
+  };
+  limit("user/app", "max", 100);
+  EXPECT_EQ(GetFreeMemory(cgroups.places), 4000u << 10);
+  limit("user/app", "3000", 100);
+  EXPECT_EQ(GetFreeMemory(cgroups.places), 2900u);
+  limit("user", "1000", 800);
+  EXPECT_EQ(GetFreeMemory(cgroups.places), 200u);
+  limit("user", "1000", 1800);
+  EXPECT_EQ(GetFreeMemory(cgroups.places), 0u);
+  EXPECT_GT(GetFreeMemory(), 0u);
+}
 
 TEST(MemoryLimitTest, MakesAGroupOfVersionTwoBelowItsOwn) {
   FakeCgroups cgroups("1:name=systemd:/other\n0::/user/app\n");

@@ -1,15 +1,20 @@
 // Measures one worker that pulls and pushes rows of one server, each a thread, over a unix socket:
 // wall time, and the CPU time of both together. The table is larger than the caches, and the
-// batches go through all of it. The server applies Adagrad.
+// batches go through all of it. The server applies Adagrad. Also a chief that saves and loads the
+// state of one server, or of two.
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <memory>
 #include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "benchmark/benchmark.h"
 #include "muster/base/random.h"
+#include "muster/base/strings.h"
 #include "muster/net/transport/acceptor.h"
 #include "muster/ps/client/client.h"
 #include "muster/ps/server/server.h"
@@ -28,53 +33,59 @@ constexpr int64_t kCols = 32;
 
 class World {
  public:
-  World() : optimizer_(optim::NewOptimizer({}).value()) {
+  explicit World(int servers) : optimizer_(optim::NewOptimizer({}).value()) {
     variables_ = {{.name = "table",
                    .kind = Variable::Kind::kTable,
                    .rows = kRows,
                    .cols = kCols,
                    .optimizer = optimizer_.get()}};
-    placement_ = std::make_unique<Placement>(variables_, 1);
-    server_ = Server::Create({}, variables_, *placement_).value();
+    placement_ = std::make_unique<Placement>(variables_, servers);
     if (mkdtemp(folder_.data()) == nullptr) std::abort();
-    const Address address = {.kind = Address::Kind::kUnix, .path = folder_ + "/ps"};
-    AcceptorOptions options = {.key = key_};
-    options.self = [this] { return self_; };
-    options.on_peer = [this](const Peer& peer, std::unique_ptr<Stream> stream) {
-      server_->Serve(peer, std::move(stream));
-    };
-    acceptor_ =
-        Acceptor::Start(net::transport::Listener::Listen(address).value(), std::move(options))
-            .value();
-    client_ = Client::Create({.self = self_, .servers = {address}}, key_, variables_).value();
-    Begin();
+    std::vector<Address> addresses;
+    for (int i = 0; i < servers; ++i) {
+      servers_.push_back(
+          Server::Create({.server = i, .servers = servers}, variables_, *placement_).value());
+      addresses.push_back({.kind = Address::Kind::kUnix, .path = StrCat(folder_, "/ps-", i)});
+      AcceptorOptions options = {.key = key_};
+      options.self = [this] { return self_; };
+      options.on_peer = [server = servers_.back().get()](const Peer& peer,
+                                                         std::unique_ptr<Stream> stream) {
+        server->Serve(peer, std::move(stream));
+      };
+      acceptors_.push_back(
+          Acceptor::Start(net::transport::Listener::Listen(addresses.back()).value(),
+                          std::move(options))
+              .value());
+    }
+    client_ = Client::Create({.self = self_, .servers = addresses}, key_, variables_).value();
+    const std::vector<float> ones(static_cast<size_t>(kRows) * kCols, 1.0f);
+    if (!client_->Connect().ok() || !Load(ones).ok()) std::abort();
   }
   ~World() {
     client_.reset();
-    acceptor_.reset();
+    acceptors_.clear();
     rmdir(folder_.c_str());
   }
 
   Client& client() { return *client_; }
+  // The same values for the weights and their slot.
+  absl::Status Load(const std::vector<float>& values) {
+    sequence = 0;
+    return client_->LoadAll({.generation = ++generation},
+                            [&](int, int) { return const_cast<float*>(values.data()); });
+  }
+  int64_t generation = 0;
   int64_t sequence = 0;  // of the next push
 
  private:
-  void Begin() {
-    std::vector<float> ones(static_cast<size_t>(kRows) * kCols, 1.0f);
-    const bool loaded =
-        client_->Connect().ok() &&
-        client_->LoadAll({.generation = 1}, [&](int, int) { return ones.data(); }).ok();
-    if (!loaded) std::abort();
-  }
-
   std::string folder_ = "/tmp/muster_benchmark_XXXXXX";
   const net::Token key_ = net::Token::Make().value();
   const net::transport::Identity self_ = {.job = "benchmark", .role = "chief"};
   std::unique_ptr<optim::Optimizer> optimizer_;
   Variables variables_;
   std::unique_ptr<Placement> placement_;
-  std::unique_ptr<Server> server_;
-  std::unique_ptr<Acceptor> acceptor_;
+  std::vector<std::unique_ptr<Server>> servers_;
+  std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::unique_ptr<Client> client_;
 };
 
@@ -92,7 +103,7 @@ std::vector<int32_t> GetRows(int64_t batch, int64_t count) {
 
 // One World for all benchmarks: a table of this size takes seconds to load.
 World& OneWorld() {
-  static World world;
+  static World world(1);
   return world;
 }
 
@@ -110,16 +121,18 @@ void Run(benchmark::State& state, bool pulls, bool pushes) {
     const Block table = {.variable = 0, .rows = batches[static_cast<size_t>(batch++ % all)]};
     absl::Status status;
     if (pulls) {
-      status = world.client()
-                   .PullBatch({.generation = 1, .sequence = world.sequence, .rows = 1},
-                              {.tables = {&table, 1}, .dense = no_dense, .blocks = blocks})
-                   .status();
+      status =
+          world.client()
+              .PullBatch({.generation = world.generation, .sequence = world.sequence, .rows = 1},
+                         {.tables = {&table, 1}, .dense = no_dense, .blocks = blocks})
+              .status();
     }
     if (pushes) {
-      status.Update(world.client()
-                        .PushBatch({.generation = 1, .sequence = world.sequence++, .rows = 1},
-                                   {.dense = dense, .tables = {&table, 1}, .values = values})
-                        .status());
+      status.Update(
+          world.client()
+              .PushBatch({.generation = world.generation, .sequence = world.sequence++, .rows = 1},
+                         {.dense = dense, .tables = {&table, 1}, .values = values})
+              .status());
     }
     if (!status.ok()) state.SkipWithError(std::string(status.message()).c_str());
   }
@@ -171,6 +184,34 @@ void BatchesAndThreads(benchmark::internal::Benchmark* one) {
   one->ArgsProduct({{4096, 32768}, {1, 2}})->MeasureProcessCPUTime()->UseRealTime();
 }
 
+// 1 GB. Argument: the number of servers.
+void SaveState(benchmark::State& state) {
+  World world(static_cast<int>(state.range(0)));
+  std::vector<float> weights(static_cast<size_t>(kRows) * kCols), slot(weights.size());
+  for (auto _ : state) {
+    const auto held = world.client().SaveAll(world.generation, 0, 0, [&](int, int which) {
+      return which < 0 ? weights.data() : slot.data();
+    });
+    if (!held.ok()) state.SkipWithError(std::string(held.status().message()).c_str());
+  }
+  if (weights.back() != 1.0f || slot.back() != 1.0f) state.SkipWithError("other values");
+}
+
+void LoadState(benchmark::State& state) {
+  World world(static_cast<int>(state.range(0)));
+  const std::vector<float> values(static_cast<size_t>(kRows) * kCols, 2.0f);
+  for (auto _ : state) {
+    const absl::Status loaded = world.Load(values);
+    if (!loaded.ok()) state.SkipWithError(std::string(loaded.message()).c_str());
+  }
+}
+
+void Servers(benchmark::internal::Benchmark* one) {
+  one->Arg(1)->Arg(2)->MeasureProcessCPUTime()->UseRealTime()->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK(SaveState)->Apply(Servers);
+BENCHMARK(LoadState)->Apply(Servers);
 BENCHMARK(ReadRows)->Apply(BatchesAndThreads);
 BENCHMARK(ApplyAdagrad)->Apply(BatchesAndThreads);
 BENCHMARK(Pull)->Apply(Batches);

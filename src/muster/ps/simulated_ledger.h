@@ -239,7 +239,7 @@ class SimulatedLedger : protected SimulatedNetwork {
     for (int32_t row = 0; std::cmp_less(row, variables_[0].rows); ++row) all_rows_.push_back(row);
     int64_t key = 0;
     for (const int32_t row : all_rows_) {
-      while (placement_->GetServerOfKey(++key) != placement_->GetServer(row)) continue;
+      while (placement_->GetServerOfKey(++key) != placement_->Locate(row).server) continue;
       all_keys_.push_back(key);
     }
   }

@@ -257,9 +257,9 @@ absl::Status CheckStrategy(const ClusterRoleOptions& options, int servers, int r
   const int aggregate = options.ps.aggregate;
   if (options.ps.staleness >= 0 && (servers == 0 || strategy != StrategyKind::kPsAsync)) {
     return absl::InvalidArgumentError(
-        "--staleness bounds how far replicas of --strategy ps-async may be apart: give --ps, or "
-        "leave "
-        "it out; with the other strategies all replicas do each step together");
+        StrCat("--staleness bounds how far replicas of --strategy ps-async may be apart: ",
+               servers == 0 ? "give --ps, or leave it out" : "take that strategy, or leave it out",
+               "; with the other strategies all replicas do each step together"));
   }
   if (aggregate > 0 && strategy != StrategyKind::kPsSync) {
     return absl::InvalidArgumentError(
@@ -280,10 +280,12 @@ absl::Status CheckStrategy(const ClusterRoleOptions& options, int servers, int r
 }
 
 absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOptions& options,
-                                const model::ModelSpec& model) {
+                                const model::ModelSpec& model, io::FileSystem& files) {
   MUSTER_RETURN_IF_ERROR(
       CheckStrategy(options, config.num_ps_replicas, config.num_worker_replicas));
   MUSTER_ASSIGN_OR_RETURN(PsCluster cluster, PsClusterFrom(config, options));
+  cluster.files = &files;
+  cluster.model_dir = config.model_dir;
   MUSTER_ASSIGN_OR_RETURN(const model::Model built,
                           model::BuildModel(model, {.tensorflow = config.tensorflow}));
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());

@@ -79,9 +79,10 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
 // certificates nor plain text are set; also if both are set.
 absl::Status CheckProtection(const RunConfig& config, const ClusterRoleOptions& options);
 
-// Runs a task of type ps until it ends (ps_cluster.h).
+// Runs a task of type ps until it ends (ps_cluster.h). `files` has the model folder, if this
+// machine has it.
 absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOptions& options,
-                                const model::ModelSpec& model);
+                                const model::ModelSpec& model, io::FileSystem& files);
 
 // INVALID_ARGUMENT if options.strategy does not fit the number of parameter servers, or if
 // options.ps.staleness or options.ps.aggregate do not fit the strategy and the number of replicas.

@@ -135,10 +135,7 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
                "MeasureColumns (train/first_pass.h) before the Estimator is made"));
   }
   if (chief) MUSTER_RETURN_IF_ERROR(CheckFolder().status());
-  MUSTER_ASSIGN_OR_RETURN(const auto variables,
-                          chief || spec.replicas->all_have_weights()
-                              ? Variables::Create(mode->model, config_.seed, /*with_slots=*/true)
-                              : Variables::WithoutMemory(mode->model));
+  MUSTER_ASSIGN_OR_RETURN(const auto variables, CreateVariables(spec, mode->model));
   inference_.reset();
   // The lease comes before the newest checkpoint is read: from here on no other process writes one.
   std::unique_ptr<ModelLease> lease;
@@ -192,6 +189,23 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
     files.RemoveAll(config_.model_dir).IgnoreError();
   }
   return result;
+}
+
+// A chief needs no memory for what its parameter servers load by themselves. They do not load the
+// initial values of a warm start or of an exported model.
+absl::StatusOr<std::unique_ptr<Variables>> Estimator::CreateVariables(
+    const TrainSpec& spec, const model::Model& model) const {
+  const Peers* const peers = spec.replicas;
+  if (peers != nullptr && !peers->is_chief() && !peers->all_have_weights()) {
+    return Variables::WithoutMemory(model);
+  }
+  if (peers == nullptr || peers->all_have_weights() || !origin_.empty() || warm_start_ ||
+      model.spec.exported) {
+    return Variables::Create(model, config_.seed, /*with_slots=*/true);
+  }
+  return Variables::CreateWithout(
+      [&](const engine::VariableSpec& each) { return peers->IsKeptByServers(each); }, model,
+      config_.seed);
 }
 
 absl::StatusOr<std::unique_ptr<ModelLease>> Estimator::AcquireLease(

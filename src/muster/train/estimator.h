@@ -142,6 +142,8 @@ class Estimator {
   // Writes model_dir's model.yaml, or a copy of the export. If it exists, replaces what is not
   // trained (model::UpdateSavedSpec) by that of this training. This process must have the lease.
   absl::Status SaveSpec() const;
+  absl::StatusOr<std::unique_ptr<Variables>> CreateVariables(const TrainSpec& spec,
+                                                             const model::Model& model) const;
   absl::StatusOr<std::unique_ptr<ModelLease>> AcquireLease(Progress& progress,
                                                            const std::atomic<bool>& stop) const;
   absl::Status Restore(Session& session) const;

@@ -12,6 +12,7 @@
 #include "muster/model/keras/exported_saved_model.h"
 #include "muster/model/saved_model/saved_model.h"
 #include "muster/train/estimator.h"
+#include "muster/train/evaluation_metrics.h"
 #include "muster/train/input/input.h"
 
 namespace muster::train {
@@ -28,54 +29,6 @@ absl::Status WriteEvalEvents(io::FileSystem& files, const Clock& clock, const st
   MUSTER_RETURN_IF_ERROR(events.WriteScalars(step, scalars));
   return events.Close();
 }
-
-// The metrics of the head and of a model function, over the same batches.
-class EvaluationMetrics {
- public:
-  static absl::StatusOr<EvaluationMetrics> Create(const ModeModel& mode, const EvalSpec& spec) {
-    const model::ModelSpec& model = mode.model.spec;
-    EvaluationMetrics metrics;
-    MUSTER_ASSIGN_OR_RETURN(metrics.head_,
-                            model::NewMetrics(mode.model, spec.metrics.value_or(model.metrics)));
-    for (const auto& [name, make] : mode.custom.eval_metrics) {
-      metrics.custom_.emplace_back(name, make());
-    }
-    return metrics;
-  }
-
-  void Add(const engine::Forward& forward, const InputBatch& batch) {
-    const features::FeatureBatch& features = batch.features;
-    head_->AddGroups(batch.groups);
-    head_->Add(forward, features);
-    for (auto& [name, metric] : custom_) {
-      metric->Add(forward.logits, features.labels, features.weights);
-    }
-  }
-
-  absl::Status CheckMergeable() const {
-    if (custom_.empty()) return absl::OkStatus();
-    return absl::UnimplementedError(StrCat("evaluating in parts: metric '", custom_[0].first,
-                                           "' of the model function has no state"));
-  }
-  metrics::Metrics& head() { return *head_; }
-
-  // Call before Values.
-  absl::Status Finish() { return head_->Finish(); }
-  // All metrics, with "loss" last. A user's metric replaces a metric of the head of the same name.
-  std::vector<metrics::NamedValue> Values() const {
-    std::vector<metrics::NamedValue> values = head_->Values();
-    for (const auto& [name, metric] : custom_) {
-      std::erase_if(values,
-                    [&, custom = name](const auto& value) { return value.first == custom; });
-      values.insert(values.end() - 1, {name, metric->Value()});
-    }
-    return values;
-  }
-
- private:
-  std::unique_ptr<metrics::Metrics> head_;
-  std::vector<std::pair<std::string, std::unique_ptr<EvalMetric>>> custom_;
-};
 
 constexpr double kNoLoss = std::numeric_limits<double>::quiet_NaN();
 

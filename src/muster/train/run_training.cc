@@ -202,7 +202,7 @@ absl::StatusOr<TrainingOutcome> RunTask(const TrainingRequest& request, io::File
                                         const Clock& clock,
                                         const ReportProgressEvaluation& report) {
   if (request.run.task_type != "ps") return RunRole(request, files, clock, report);
-  MUSTER_RETURN_IF_ERROR(RunParameterServer(request.run, request.role, request.model));
+  MUSTER_RETURN_IF_ERROR(RunParameterServer(request.run, request.role, request.model, files));
   return TrainingOutcome();
 }
 
@@ -240,7 +240,11 @@ absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSys
   // again.
   if (end && request.run.is_chief) request.train.before_others_end = write_end;
   auto outcome = RunTask(request, files, clock, report);
-  if (has_ended && IsMissingTask(outcome.status(), request.run.is_chief)) {
+  // A task that was cut off from the others may miss the end of the job.
+  const auto ended_meanwhile = [&] {
+    return end && !request.run.is_chief && HasFinished(files, model_dir, *end);
+  };
+  if (IsMissingTask(outcome.status(), request.run.is_chief) && (has_ended || ended_meanwhile())) {
     return nothing_left(StrCat(" (", outcome.status().message(), ")"));
   }
   if (!outcome.ok() || outcome->result.training.interrupted || !end || !request.run.is_chief) {

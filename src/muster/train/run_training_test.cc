@@ -1,6 +1,15 @@
 #include "muster/train/run_training.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "muster/io/local_file_system.h"
 #include "muster/train/cluster/finished_job.h"
+#include "muster/train/cluster/tf_config.h"
 #include "muster/train/training_test_support.h"
 
 namespace muster::train {
@@ -80,6 +89,35 @@ TEST_F(RunTrainingTest, AJobThatHasEndedIsNotRunAgain) {
   // A job with other settings is another job, which fails: it has an evaluator without --evaluator.
   request.role.context.agreement = "epochs=4";
   EXPECT_TRUE(absl::IsFailedPrecondition(Run(request).status()));
+}
+
+// A worker that was cut off while its job ended finds nobody when it is back.
+TEST_F(RunTrainingTest, AWorkerThatMissedTheEndOfItsJobSucceeds) {
+  const std::string key = testing::TempDir() + "/muster_missed_end_key";
+  const auto local = io::NewLocalFileSystem();
+  ASSERT_TRUE(io::WriteFileAtomically(*local, key, std::string(64, 'a')).ok());
+  ASSERT_EQ(chmod(key.c_str(), 0600), 0);
+  setenv("MUSTER_KEY_FILE", key.c_str(), 1);
+  ASSERT_TRUE(Train("model", Training()).ok());
+  TrainingRequest request = Request();
+  request.run.job = "clicks";
+  request.role.context.agreement = "epochs=3";
+  request.role.rendezvous_seconds = 2;
+  const std::string own = StrCat("127.0.0.1:", 20'000 + getpid() % 10'000);
+  ASSERT_TRUE(ApplyTfConfig(StrCat(R"({"cluster": {"chief": ["127.0.0.1:1"], "worker": [")", own,
+                                   R"("]}, "task": {"type": "worker", "index": 0}})"),
+                            &request.run)
+                  .ok());
+  EXPECT_FALSE(Run(request).ok());
+  const std::jthread chief([&] {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    const FinishedJob end = {.job = "clicks", .agreement = "epochs=3; early stop=?"};
+    EXPECT_TRUE(WriteFinishedJob(*files_, "model", end).ok());
+  });
+  const auto outcome = Run(request);
+  EXPECT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_THAT(notes_, HasSubstr("job 'clicks' has ended before"));
+  unsetenv("MUSTER_KEY_FILE");
 }
 
 TEST_F(RunTrainingTest, ContradictorySettingsAreRefused) {

@@ -94,7 +94,9 @@ class TrainingTest : public testing::Test {
   absl::StatusOr<TrainResult> Train(const std::string& folder, const TrainSpec& spec,
                                     std::string_view yaml = kTestSpec, int threads = 1) {
     Progress progress(ProgressStyle::kNone, 2, clock_);
-    return NewEstimator(yaml, folder, threads)->Train(spec, progress, never_);
+    const auto estimator = NewEstimator(yaml, folder, threads);
+    if (!warm_start_from_.empty()) estimator->set_warm_start({.from = warm_start_from_});
+    return estimator->Train(spec, progress, never_);
   }
 
   absl::StatusOr<TrainResult> Train(const RunConfig& config, const TrainSpec& spec,
@@ -151,6 +153,7 @@ class TrainingTest : public testing::Test {
   std::unique_ptr<io::FileSystem> files_;
   FakeClock clock_;
   std::atomic<bool> never_{false};
+  std::string warm_start_from_ = {};  // of Train; "": none
 };
 
 }  // namespace muster::train

@@ -76,6 +76,10 @@ class Process {
   std::unique_ptr<Child> child_;
 };
 
+Outcome Stopped(const OutputReader& reader) {
+  return {.state = TrialState::kStopped, .has_value = reader.has_value(), .last = reader.last()};
+}
+
 class CommandObjective : public Objective {
  public:
   explicit CommandObjective(CommandSpec spec) : spec_(std::move(spec)) {}
@@ -96,17 +100,14 @@ class CommandObjective : public Objective {
       if (is_told) break;
       MUSTER_ASSIGN_OR_RETURN(const bool more, process->Read(&bytes));
       if (!more) break;
-      MUSTER_ASSIGN_OR_RETURN(std::string stop, reader.Add(bytes));
-      if (why.empty()) why = std::move(stop);
+      MUSTER_ASSIGN_OR_RETURN(why, reader.Add(bytes));
     }
     MUSTER_ASSIGN_OR_RETURN(const process::ExitInfo exit, process->Wait(is_told));
     if (is_told && why.empty()) return absl::CancelledError("told to end");
+    // Also if it has ended well, as programs do that save their state when they are told to end.
+    if (is_told) return Stopped(reader);
     MUSTER_RETURN_IF_ERROR(reader.Finish());
     Outcome outcome = {.has_value = reader.has_value(), .last = reader.last()};
-    if (is_told && !exit.ok()) {
-      outcome.state = TrialState::kStopped;
-      return outcome;
-    }
     if (!exit.ok()) {
       return absl::InternalError(
           StrCat(process::DescribeExit(exit), ReadLastLine(log), "; its output is in ", log));

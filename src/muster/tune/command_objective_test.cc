@@ -1,6 +1,7 @@
 #include "muster/tune/command_objective.h"
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
@@ -54,6 +55,12 @@ TEST_F(CommandObjectiveTest, TheLastLineWithTheMetricIsTheResult) {
   EXPECT_THAT(reported_, ElementsAre(0.5, 0.75));
 }
 
+TEST_F(CommandObjectiveTest, AValueThatPythonWritesAsNaNIsNoNumber) {
+  const auto outcome = Run(R"(echo '{"note": "\"NaN", "loss": -Infinity, "auc": NaN}')");
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_TRUE(std::isnan(outcome->last.value));
+}
+
 TEST_F(CommandObjectiveTest, AFailureNamesItsCause) {
   EXPECT_THAT(MessageOf(Run("echo 'no such file' >&2; exit 3")),
               HasSubstr("exit code 3: no such file; its output is in"));
@@ -68,6 +75,21 @@ TEST_F(CommandObjectiveTest, ATrialThatIsToldToStopIsEnded) {
   EXPECT_EQ(outcome->last.value, 0.5);
   stop_ = true;
   EXPECT_TRUE(absl::IsCancelled(Run("sleep 60").status()));
+}
+
+TEST_F(CommandObjectiveTest, ATrialThatIsToldToStopIsStoppedHoweverItEnds) {
+  const std::string values = R"(echo '{"auc": 0.5}'; )";
+  for (const std::string& rest :
+       {std::string(R"(trap 'exit 0' TERM; sleep 60 & wait)"),
+        std::string(R"(echo '{"auc": 0.75}'; echo '{"auc": 0.875}'; exit 0)"),
+        std::string(R"(printf '{"auc": 0.75}'; exit 3)")}) {
+    reported_.clear();
+    const auto outcome = Run(values + rest, 1);
+    ASSERT_TRUE(outcome.ok()) << outcome.status();
+    EXPECT_EQ(outcome->state, TrialState::kStopped) << rest;
+    EXPECT_EQ(outcome->last.value, 0.5) << rest;
+    EXPECT_THAT(reported_, ElementsAre(0.5)) << rest;
+  }
 }
 
 }  // namespace

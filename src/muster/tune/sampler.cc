@@ -33,18 +33,18 @@ class GridSampler : public Sampler {
   const std::vector<Point> points_;
 };
 
+// How many values of the parameter a grid takes; 0: infinitely many.
+int64_t CountGridValues(const Parameter& parameter) {
+  const int64_t count = CountValues(parameter);
+  return count == 0 ? parameter.points : count;
+}
+
 absl::StatusOr<std::vector<double>> GridValues(const Parameter& parameter) {
+  if (const std::string why = WhyNoGrid(parameter); !why.empty()) {
+    return absl::InvalidArgumentError(StrCat("space.", parameter.name, ": ", why));
+  }
   const bool is_infinite = CountValues(parameter) == 0;
-  const int64_t count = is_infinite ? parameter.points : CountValues(parameter);
-  if (count == 0) {
-    return absl::InvalidArgumentError(
-        StrCat("space.", parameter.name,
-               ": a grid cannot try all numbers of a range; say how many, such as points: 5"));
-  }
-  if (static_cast<size_t>(count) > kMostGridPoints) {
-    return absl::InvalidArgumentError(
-        StrCat("space.", parameter.name, ": a grid has at most ", kMostGridPoints, " points"));
-  }
+  const int64_t count = CountGridValues(parameter);
   std::vector<double> values;
   for (int64_t i = 0; i < count; ++i) {
     const auto at = static_cast<double>(i);
@@ -73,7 +73,7 @@ absl::StatusOr<std::vector<Point>> GridPoints(const Space& space) {
       }
       if (longer.size() + values.size() > kMostGridPoints) {
         return absl::InvalidArgumentError(
-            StrCat("space: the grid has over ", kMostGridPoints, " points; give fewer values"));
+            StrCat("the grid has over ", kMostGridPoints, " points; give fewer values"));
       }
       for (const double value : values) {
         longer.push_back(point);
@@ -86,6 +86,15 @@ absl::StatusOr<std::vector<Point>> GridPoints(const Space& space) {
 }
 
 }  // namespace
+
+std::string WhyNoGrid(const Parameter& parameter) {
+  const int64_t count = CountGridValues(parameter);
+  if (count == 0) {
+    return "a grid cannot try all numbers of a range; say how many, such as points: 5";
+  }
+  if (static_cast<size_t>(count) <= kMostGridPoints) return "";
+  return StrCat("a grid has at most ", kMostGridPoints, " points");
+}
 
 RandomStream DrawsOf(uint64_t seed, int64_t trial, const std::string& parameter) {
   return {seed, RandomPurpose::kSearchPoint, static_cast<uint64_t>(trial), Crc32c(parameter)};

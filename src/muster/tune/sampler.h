@@ -28,6 +28,9 @@ class Sampler {
   virtual std::optional<Point> Next(const History& history, int64_t number) const = 0;
 };
 
+// Why a grid cannot try the values of the parameter; "" if it can.
+std::string WhyNoGrid(const Parameter& parameter);
+
 // `space` must outlive the sampler. INVALID_ARGUMENT for a grid of a parameter with infinitely many
 // values and no `points`, or of over a million points.
 absl::StatusOr<std::unique_ptr<Sampler>> NewSampler(const SamplerSpec& spec, const Space& space,

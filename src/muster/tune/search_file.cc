@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 
 #include "muster/base/nearest.h"
+#include "muster/tune/sampler.h"
 
 namespace muster::tune {
 namespace {
@@ -115,6 +116,17 @@ void CheckPbt(const YamlReader& reader, bool is_of_command, StudySpec* study) {
   }
 }
 
+// Whether the grid of the sampler, if it is one, has finitely many points.
+void CheckGrid(const YamlReader& space, const StudySpec& study) {
+  if (!space.ok() || study.sampler.kind != SamplerSpec::Kind::kGrid) return;
+  for (const Parameter& parameter : study.space.parameters) {
+    const std::string why = WhyNoGrid(parameter);
+    if (!why.empty()) return space.At(parameter.name).Fail(why);
+  }
+  const auto sampler = NewSampler(study.sampler, study.space, study.goal, study.seed);
+  if (!sampler.ok()) space.Fail(ToStd(sampler.status().message()));
+}
+
 Budget ParseBudget(const YamlReader& reader) {
   reader.CheckKeys({"trials", "records", "time"});
   Budget budget = {.trials = reader.Int("trials", 0, 1, kMostTrials),
@@ -202,6 +214,7 @@ absl::StatusOr<SearchFile> ParseSearchFile(std::string_view text, const std::str
   if (reader.Has("sampler")) study.sampler = ParseSampler(reader.At("sampler"));
   if (reader.Has("scheduler")) study.scheduler = ParseScheduler(reader.At("scheduler"));
   CheckPbt(reader, is_of_command, &study);
+  if (reader.ok()) CheckGrid(reader.At("space"), study);
   if (reader.Has("budget")) study.budget = ParseBudget(reader.At("budget"));
   if (reader.Has("seed")) study.seed = reader.At("seed").AsSeed();
   MUSTER_RETURN_IF_ERROR(reader.status());

@@ -60,6 +60,13 @@ TEST(SearchFileTest, WrongFilesAreRefused) {
   EXPECT_THAT(RefusalOf(space + metric + "budget: {time: soon}\n", true),
               HasSubstr("'soon' is no time"));
   EXPECT_THAT(RefusalOf(metric, true), HasSubstr("space"));
+  EXPECT_THAT(RefusalOf("space:\n  x: {uniform: [0, 1]}\n" + metric + "sampler: grid\n", true),
+              HasSubstr("search.yaml:2: space.x: a grid cannot try all numbers of a range; say how "
+                        "many, such as points: 5"));
+  EXPECT_THAT(
+      RefusalOf("space: {x: {int: [1, 9999]}, y: {int: [1, 9999]}}\n" + metric + "sampler: grid\n",
+                true),
+      HasSubstr("search.yaml:1: space: the grid has over 1000000 points"));
 }
 
 TEST(SearchFileTest, PopulationBasedTrainingIsReadAndChecked) {

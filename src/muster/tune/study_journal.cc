@@ -1,22 +1,46 @@
 #include "muster/tune/study_journal.h"
 
 #include <utility>
+#include <vector>
+
+#include "absl/strings/str_join.h"
 
 namespace muster::tune {
 namespace {
 
 constexpr int kVersion = 1;
 
-// The first member in which a search differs from the one that began the study; "" if in none.
-std::string FirstDifference(const Json& before, const Json& now) {
-  for (const auto& [name, value] : now.items()) {
-    const auto found = before.find(name);
-    if (found == before.end() || *found != value) return name;
-  }
+// The names of the members in which two objects differ.
+std::vector<std::string> FindDifferences(const Json& before, const Json& now) {
+  std::vector<std::string> names;
   for (const auto& [name, value] : before.items()) {
-    if (!now.contains(name)) return name;
+    const auto found = now.find(name);
+    if (found == now.end() || *found != value) names.push_back(name);
   }
-  return "";
+  for (const auto& [name, value] : now.items()) {
+    if (!before.contains(name)) names.push_back(name);
+  }
+  return names;
+}
+
+// "NAME was A, and is B now" for each member in which two objects differ; for a space each
+// parameter is a member.
+std::vector<std::string> DescribeDifferences(const Json& before, const Json& now,
+                                             const std::string& prefix = "") {
+  const auto show = [](const Json& from, const std::string& name) {
+    return from.contains(name) ? formats::PrintJson(from[name]) : "absent";
+  };
+  std::vector<std::string> texts;
+  for (const std::string& name : FindDifferences(before, now)) {
+    if (prefix.empty() && name == "space") {
+      texts = DescribeDifferences(before[name], now[name], "space.");
+      if (texts.empty()) texts.emplace_back("the parameters of the space stand in another order");
+      continue;
+    }
+    texts.push_back(
+        StrCat(prefix, name, " was ", show(before, name), ", and is ", show(now, name), " now"));
+  }
+  return texts;
 }
 
 absl::Status CheckSearch(const Json& head, const Json& search, const std::string& path) {
@@ -24,14 +48,11 @@ absl::Status CheckSearch(const Json& head, const Json& search, const std::string
       !head.contains("search")) {
     return absl::DataLossError(StrCat(path, ": does not begin as the journal of a study"));
   }
-  const std::string differs = FirstDifference(head["search"], search);
-  if (differs.empty()) return absl::OkStatus();
-  const auto show = [&](const Json& from) {
-    return from.contains(differs) ? formats::PrintJson(from[differs]) : "nothing";
-  };
+  const std::vector<std::string> names = FindDifferences(head["search"], search);
+  if (names.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      StrCat(path, ": the study there was begun with another '", differs,
-             "': ", show(head["search"]), ", and now it is ", show(search),
+      StrCat(path, ": the study there was begun with another '", absl::StrJoin(names, "', '"),
+             "': ", absl::StrJoin(DescribeDifferences(head["search"], search), "; "),
              "; give another study folder, or set it back (a budget may change)"));
 }
 

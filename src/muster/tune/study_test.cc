@@ -191,11 +191,20 @@ TEST_F(StudyJournalTest, ContinuesWithTheTrialThatWasRunning) {
   EXPECT_TRUE(std::isnan(*journal->GetSnapshot().history[0].value));
 }
 
-TEST_F(StudyJournalTest, AnotherSearchIsRefused) {
-  ASSERT_TRUE(Open({{"seed", 1}, {"metric", "auc"}}).ok());
-  const auto refused = Open({{"seed", 2}, {"metric", "auc"}});
-  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status()));
-  EXPECT_THAT(ToStd(refused.status().message()), HasSubstr("another 'seed': 1, and now it is 2"));
+TEST_F(StudyJournalTest, AnotherSearchIsRefusedByWhatDiffers) {
+  const auto parse = [](const char* text) { return Json::parse(text); };
+  ASSERT_TRUE(Open(parse(R"({"space": {"a": {"int": [1, 2]}, "b": 1, "c": 2}, "seed": 1})")).ok());
+  const auto why = [&](const char* text) {
+    const auto refused = Open(parse(text));
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused.status()));
+    return std::string(ToStd(refused.status().message()));
+  };
+  EXPECT_THAT(why(R"({"space": {"a": {"int": [1, 3]}, "c": 2, "d": 3}, "seed": 2})"),
+              HasSubstr("begun with another 'space', 'seed': space.a was {\"int\":[1,2]}, and is "
+                        "{\"int\":[1,3]} now; space.b was 1, and is absent now; space.d was "
+                        "absent, and is 3 now; seed was 1, and is 2 now; give another"));
+  EXPECT_THAT(why(R"({"space": {"b": 1, "a": {"int": [1, 2]}, "c": 2}, "seed": 1})"),
+              HasSubstr("another 'space': the parameters of the space stand in another order;"));
 }
 
 }  // namespace

@@ -15,14 +15,39 @@ namespace {
 constexpr size_t kLongestLine = size_t{1} << 20;
 constexpr size_t kShownBytes = 200;  // of a last line
 
+// The line with null in place of the numbers that are not finite, which JSON does not have, as
+// Python's json.dumps writes them.
+std::string WriteNotFiniteAsNull(std::string_view line) {
+  std::string text;
+  bool is_quoted = false;
+  while (!line.empty()) {
+    size_t count = 1;
+    std::string_view written = line.substr(0, 1);
+    if (is_quoted && line.front() == '\\') {
+      count = std::min<size_t>(2, line.size());
+      written = line.substr(0, count);
+    } else if (line.front() == '"') {
+      is_quoted = !is_quoted;
+    } else if (!is_quoted) {
+      for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+        if (!line.starts_with(word)) continue;
+        count = word.size();
+        written = "null";
+      }
+    }
+    text += written;
+    line.remove_prefix(count);
+  }
+  return text;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> OutputReader::Add(std::string_view bytes) {
   std::string why;
   line_ += bytes;
-  for (size_t end = line_.find('\n'); end != line_.npos; end = line_.find('\n')) {
-    MUSTER_ASSIGN_OR_RETURN(std::string stop, AddLine(std::string_view(line_).substr(0, end)));
-    if (why.empty()) why = std::move(stop);
+  for (size_t end = line_.find('\n'); why.empty() && end != line_.npos; end = line_.find('\n')) {
+    MUSTER_ASSIGN_OR_RETURN(why, AddLine(std::string_view(line_).substr(0, end)));
     line_.erase(0, end + 1);
   }
   if (line_.size() > kLongestLine) line_.clear();
@@ -41,7 +66,7 @@ absl::StatusOr<std::string> OutputReader::AddLine(std::string_view line) {
   if (line.find_first_not_of(" \t\r") == line.npos) return "";
   last_line_ = line.substr(0, kShownBytes);
   if (line.front() != '{') return "";
-  const auto json = formats::ParseJsonObject(line, "a trial's line");
+  const auto json = formats::ParseJsonObject(WriteNotFiniteAsNull(line), "a trial's line");
   if (!json.ok()) return "";
   const auto value = json->find(metric_);
   if (value == json->end() || !(value->is_number() || value->is_null())) return "";

@@ -19,7 +19,8 @@ class OutputReader {
   OutputReader(const std::string& metric, const Trial& trial, const AddReport& report)
       : metric_(metric), trial_(trial), report_(report) {}
 
-  // Returns why the trial must stop, or "". Errors are those of `report`.
+  // Returns why the trial must stop, or "": the line to which this is the answer is the last one
+  // that counts, however many the trial has printed by then. Errors are those of `report`.
   absl::StatusOr<std::string> Add(std::string_view bytes);
   // Takes a last line without an end.
   absl::Status Finish();

@@ -10,6 +10,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/strings.h"
+#include "muster/cli/common/interrupt.h"
 #include "muster/data/kafka/kafka_set.h"
 #include "muster/data/parquet/parquet_set.h"
 #include "muster/files/file_systems.h"
@@ -123,7 +124,7 @@ data::SourceSchemes DataSchemes(const KafkaFlags& flags) {
   auto settings = ReadKafkaSettings(flags);
   std::shared_ptr<const data::SourceSet> set;
   if (settings.ok()) {
-    set = data::NewKafkaSet(*std::move(settings));
+    set = data::NewKafkaSet(*std::move(settings), &InterruptScope::requested());
   } else {
     set = std::make_shared<BrokenSet>(settings.status());
   }

@@ -104,6 +104,32 @@ def test_the_columns_are_described_by_their_own_types(folder: pathlib.Path, must
     assert "min" not in stats["columns"]["digit"] and stats["columns"]["seen"]["missing"] > 0
 
 
+def test_types_that_differ_between_files_and_ids_above_int64_are_drafted(
+    folder: pathlib.Path, muster: Muster
+) -> None:
+    """Files of several days often have a column once as integers and once as floats, or as text."""
+    tables = [
+        pyarrow.table({
+            "y": [0, 1] * 50, "n": list(range(100)), "code": list(range(100)),
+            "id": pyarrow.array([7, 2**63 + 5] * 50, pyarrow.uint64()),
+        }),
+        pyarrow.table({
+            "y": [0, 1] * 50, "n": [each + 0.5 for each in range(100)], "code": ["7", "x"] * 50,
+            "id": pyarrow.array([7, 9] * 50, pyarrow.uint64()), "late": ["a", "b"] * 50,
+        }),
+    ]  # fmt: skip
+    (folder / "days").mkdir()
+    for number, table in enumerate(tables):
+        parquet.write_table(table, folder / f"days/part-{number}")
+    [found] = muster.json("init", folder / "days", "--label", "y", "--out", folder / "m.yaml")
+    types = {column["name"]: (column["type"], column["missing"]) for column in found["columns"]}
+    assert types["n"] == ("float", 0) and types["code"] == ("text", 0)
+    assert types["id"] == ("text", 0) and types["late"] == ("text", 100)
+    words = (folder / "m.yaml").read_text()
+    assert "9223372036854775813" in words
+    muster.run("train", folder / "m.yaml", "--train", folder / "days", "--model-dir", folder / "model")
+
+
 @pytest.mark.parametrize("name, says", [
     ("t.feather", "pandas.read_feather('t.feather').to_csv('t.csv', index=False)"),
     ("t.orc", "pandas.read_orc('t.orc').to_csv('t.csv', index=False)"),

@@ -14,7 +14,9 @@ struct CacheFlags {
   std::string where = "off";  // "off", "auto" or a folder
   double limit_gib = 20;
 };
-void AddCacheFlags(CLI::App& verb, CacheFlags* flags);
+// Adds --cache, with this help and type of its value, and --cache-limit.
+void AddCacheFlags(CLI::App& verb, CacheFlags* flags, const std::string& help,
+                   const std::string& type);
 // Null for "off", and for "auto" where this machine has no folder for it. Errors of making the
 // folder that the flag names. With "auto", data of fewer bytes than `least_data` is not compiled.
 inline constexpr uint64_t kLeastCachedData = uint64_t{64} << 20;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import random
 
@@ -37,6 +38,16 @@ def train(muster, place, name, data, head, metrics, *flags):
     spec.write_text(SPEC.format(head=head, metrics=metrics))
     muster.run("train", spec, "--train", place / data, "--model-dir", place / name, *flags)
     return ["evaluate", "--model-dir", place / name, "--data", place / data]
+
+
+def test_a_metric_that_is_no_number_is_null_with_a_warning(muster, place) -> None:
+    plain = train(muster, place, "plain", "two.csv", "binary", "{}")
+    (place / "one.csv").write_text("x,y\n0.5,1\n0.7,1\n")
+    result = muster.call(*plain[:-1], place / "one.csv", "--json")
+    evaluated = json.loads(result.stdout.splitlines()[-1])
+    assert evaluated["auc"] is None and evaluated["accuracy"] is not None
+    assert "warning: no number (null in JSON): auc, " in result.stderr
+    assert "an AUC needs rows of both classes" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 #include "muster/cli/train/kafka_ranges.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
 
 #include "muster/base/strings.h"
+#include "muster/checkpoint/checkpoint_state.h"
 #include "muster/data/kafka/kafka_set.h"
 #include "muster/io/path_scheme.h"
 #include "nlohmann/json.hpp"
@@ -18,9 +20,7 @@ constexpr size_t kMaxFileBytes = size_t{16} << 20;
 // By topic: its name with ranges.
 using Recorded = std::map<std::string, std::string>;
 
-std::string RecordPath(const TrainFlags& flags) {
-  return io::JoinPath(flags.run.model_dir, "kafka.json");
-}
+constexpr char kRecord[] = "kafka.json";
 
 absl::StatusOr<Recorded> ReadRecorded(io::FileSystem& files, const std::string& path) {
   const auto text = io::ReadFile(files, path, kMaxFileBytes);
@@ -52,6 +52,16 @@ bool IsFollowed(const TrainFlags& flags, const std::vector<std::string>& pattern
   return flags.follow && grows;
 }
 
+// Whether a training into the folder has come to its first step. A list that cannot be read is no
+// reason to leave the known records.
+bool HasSteps(io::FileSystem& files, const std::string& folder) {
+  const auto names = files.List(folder);
+  if (!names.ok()) return !absl::IsNotFound(names.status());
+  return std::ranges::any_of(*names, [](const std::string& name) {
+    return checkpoint::ParseIndexStep(name).value_or(0) > 0;
+  });
+}
+
 }  // namespace
 
 void ReplaceWord(const std::string& old, const std::string& text, std::vector<std::string>* words) {
@@ -62,20 +72,13 @@ void ReplaceWord(const std::string& old, const std::string& text, std::vector<st
   }
 }
 
-absl::Status FixTopics(io::FileSystem& files, TrainFlags* flags,
-                       std::vector<std::string>* arguments) {
-  std::vector<std::string*> names;
-  for (auto* const patterns : {&flags->data.patterns, &flags->eval.data.patterns}) {
-    if (IsFollowed(*flags, *patterns)) continue;
-    for (std::string& pattern : *patterns) {
-      if (IsTopic(pattern)) names.push_back(&pattern);
-    }
-  }
-  if (names.empty()) return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(const data::KafkaSettings settings, ReadKafkaSettings(flags->data.kafka));
-  const std::string path = RecordPath(*flags);
+absl::Status FixTopicNames(io::FileSystem& files, const std::string& folder,
+                           const KafkaFlags& kafka, bool begins,
+                           const std::vector<std::string*>& names) {
+  MUSTER_ASSIGN_OR_RETURN(const data::KafkaSettings settings, ReadKafkaSettings(kafka));
+  const std::string path = io::JoinPath(folder, kRecord);
   Recorded recorded;
-  if (!flags->fresh_data) {
+  if (!begins) {
     MUSTER_ASSIGN_OR_RETURN(recorded, ReadRecorded(files, path));
   }
   bool changed = false;
@@ -88,13 +91,32 @@ absl::Status FixTopics(io::FileSystem& files, TrainFlags* flags,
       known = fixed.front();
       changed = true;
     }
-    MUSTER_ASSIGN_OR_RETURN(const std::string fixed, WithRecorded(name, known));
-    ReplaceWord(*text, fixed, arguments);
-    *text = fixed;
+    MUSTER_ASSIGN_OR_RETURN(*text, WithRecorded(name, known));
   }
   if (!changed) return absl::OkStatus();
-  MUSTER_RETURN_IF_ERROR(files.MakeFolders(flags->run.model_dir));
+  MUSTER_RETURN_IF_ERROR(files.MakeFolders(folder));
   return io::WriteFileAtomically(files, path, nlohmann::json(recorded).dump(1) + "\n");
+}
+
+absl::Status FixTopics(io::FileSystem& files, TrainFlags* flags,
+                       std::vector<std::string>* arguments) {
+  std::vector<std::string*> names;
+  for (auto* const patterns : {&flags->data.patterns, &flags->eval.data.patterns}) {
+    if (IsFollowed(*flags, *patterns)) continue;
+    for (std::string& pattern : *patterns) {
+      if (IsTopic(pattern)) names.push_back(&pattern);
+    }
+  }
+  if (names.empty()) return absl::OkStatus();
+  std::vector<std::string> before;
+  for (const std::string* const name : names) before.push_back(*name);
+  const std::string& folder = flags->run.model_dir;
+  const bool begins = flags->fresh_data || !HasSteps(files, folder);
+  MUSTER_RETURN_IF_ERROR(FixTopicNames(files, folder, flags->data.kafka, begins, names));
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (*names[i] != before[i]) ReplaceWord(before[i], *names[i], arguments);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckTopicsAreFixed(const TrainFlags& flags) {

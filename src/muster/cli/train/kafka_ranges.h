@@ -13,11 +13,18 @@ namespace muster::cli {
 
 // Replaces each kafka:// name of --train and --eval by one with fixed ranges
 // (data/kafka/kafka_name.h), in `flags` and in `arguments`, which are the words of the command. The
-// ranges are those of MODEL_DIR/kafka.json; a topic that it lacks, and with --fresh-data every
-// topic, gets the ranges of the records that exist now, which are added to the file before the
-// training begins. Names with ranges, and those of --train with --follow, stay as they are.
+// ranges are those of MODEL_DIR/kafka.json; a topic that it lacks, and with --fresh-data, or if the
+// training has not come to a first step, every topic, gets the ranges of the records that exist
+// now, which are added to the file before the training begins. Names with ranges, and those of
+// --train with --follow, stay as they are.
 absl::Status FixTopics(io::FileSystem& files, TrainFlags* flags,
                        std::vector<std::string>* arguments);
+
+// The same for these names of topics, with the ranges of FOLDER/kafka.json; `begins`: with those of
+// the records that exist now.
+absl::Status FixTopicNames(io::FileSystem& files, const std::string& folder,
+                           const KafkaFlags& kafka, bool begins,
+                           const std::vector<std::string*>& names);
 
 // Replaces the data `old` by `text` among the words of a command.
 void ReplaceWord(const std::string& old, const std::string& text, std::vector<std::string>* words);

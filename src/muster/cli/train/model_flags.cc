@@ -2,11 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cmath>
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 #include "CLI/CLI.hpp"
 #include "muster/checkpoint/best.h"
@@ -297,8 +299,30 @@ nlohmann::ordered_json NumbersJson(const std::vector<metrics::NamedValue>& value
   return object;
 }
 
+namespace {
+
+// Warns of metrics that are no numbers, which are null in JSON. Buckets without rows are none.
+void WarnOfNoNumbers(const std::vector<metrics::NamedValue>& values) {
+  constexpr size_t kMostNames = 3;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : values) {
+    if (!std::isfinite(value) && !IsOfBucket(name)) names.push_back(name);
+  }
+  if (names.empty()) return;
+  const size_t more = names.size() - std::min(names.size(), kMostNames);
+  names.resize(names.size() - more);
+  std::fprintf(
+      stderr,
+      "warning: no number (null in JSON): %s%s; an AUC needs rows of both classes, and all "
+      "metrics need finite predictions (docs/metrics.md)\n",
+      absl::StrJoin(names, ", ").c_str(), more == 0 ? "" : StrCat(" and ", more, " more").c_str());
+}
+
+}  // namespace
+
 void PrintMetrics(const OutputFlags& flags, const std::string& event,
                   const train::EvalResult& result) {
+  WarnOfNoNumbers(result.metrics);
   const std::vector<CalibrationBucket> buckets = FindBuckets(result.metrics);
   if (flags.json) {
     nlohmann::ordered_json object = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import signal
@@ -74,7 +75,7 @@ def test_a_training_reads_what_records_compile_has_made(
     made = file.stat().st_ino
     assert "has the rows already" in muster.run(*command)
     (compiled,) = muster.json(*command)
-    assert (compiled["folder"], compiled["new"]) == (str(cache), False)
+    assert (compiled["folder"], compiled["new"], compiled["rows"]) == (str(cache), False, 20000)
     for name, flags in (("plain", ()), ("cached", ("--cache", cache))):
         muster.run("train", spec, "--train", clicks / "clicks.csv", "--model-dir", tmp_path / name, "--quiet", *flags)
     assert last_checkpoint(tmp_path / "cached") == last_checkpoint(tmp_path / "plain")
@@ -87,6 +88,97 @@ def test_what_cannot_be_compiled_is_told(muster: Muster, clicks: pathlib.Path, t
     assert "bad.csv:20002" in muster.fail(*command, tmp_path / "bad.csv")
     assert "none.csv" in muster.fail(*command, tmp_path / "none.csv")
     assert not list((tmp_path / "cache").iterdir())
+
+
+def test_compiling_without_a_cache_is_wrong_use(muster: Muster, clicks: pathlib.Path) -> None:
+    command = ("records", "compile", clicks / "clicks.csv", "--spec", clicks / "model.yaml")
+    assert "--cache" in muster.refuse(*command, "--cache", "off")
+    assert "(default: auto)" in " ".join(muster.run("records", "compile", "--help").split())
+    assert "(default: off)" in " ".join(muster.run("train", "--help-all").split())
+
+
+def test_files_of_one_name_in_two_folders_share_no_cache(
+    muster: Muster, clicks: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    rows = (clicks / "clicks.csv").read_text().splitlines(keepends=True)
+    for folder, data in ((here, rows), (there, [rows[0], *reversed(rows[1:])])):
+        folder.mkdir()
+        (folder / "clicks.csv").write_text("".join(data))
+        os.utime(folder / "clicks.csv", (1_700_000_000, 1_700_000_000))
+    cache = tmp_path / "cache"
+
+    def train(folder: pathlib.Path, data: object, model: str, *flags: object) -> tuple[str, bytes]:
+        command = ["train", clicks / "model.yaml", "--train", data, "--model-dir", folder / model, "--quiet", *flags]
+        result = muster.call(*command, cwd=folder)
+        assert result.returncode == 0, result.stderr
+        return last_checkpoint(folder / model)
+
+    plain = [train(folder, "clicks.csv", "plain") for folder in (here, there)]
+    assert plain[0] != plain[1]
+    cached = [train(folder, "clicks.csv", "cached", "--cache", cache) for folder in (here, there)]
+    assert cached == plain
+    files = sorted(cache.iterdir())
+    assert len(files) == 2
+    for name, data in (("dot", "./clicks.csv"), ("absolute", here / "clicks.csv"), ("up", "../here/clicks.csv")):
+        assert train(here, data, name, "--cache", cache) == plain[0]
+    assert sorted(cache.iterdir()) == files
+
+
+def test_a_relative_xdg_cache_home_is_ignored(
+    muster: Muster, clicks: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    for name, cached in (("relative", home / ".cache"), (str(tmp_path / "xdg"), tmp_path / "xdg")):
+        environment = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": name}
+        command = ["records", "compile", clicks / "clicks.csv", "--spec", clicks / "model.yaml", "--json"]
+        result = muster.call(*command, cwd=tmp_path, env=environment)
+        assert result.returncode == 0, result.stderr
+        assert json.loads(result.stdout.splitlines()[-1])["folder"] == str(cached / "muster" / "features")
+    assert not (tmp_path / "relative").exists()
+
+
+def test_a_file_that_is_not_used_and_a_share_that_is_not_kept_are_told(
+    muster: Muster, clicks: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    cache = tmp_path / "cache"
+    command = ("records", "compile", clicks / "clicks.csv", "--spec", clicks / "model.yaml", "--cache", cache)
+    muster.run(*command)
+    (file,) = cache.iterdir()
+    file.chmod(0o620)
+    again = muster.call(*command)
+    assert again.returncode == 0 and "Compiled 20,000 rows" in again.stdout
+    assert again.stderr.count("other users may write the file (mode 0620)") == 1
+    assert file.stat().st_mode & 0o777 == 0o600
+    trained = [word for word in words(clicks, tmp_path / "share", "--cache", cache, "--eval", "10%") if word != "--quiet"]
+    result = muster.call(*trained)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.count("the features are not kept") == 1 and "--eval holds back a share" in result.stderr
+    assert list(cache.iterdir()) == [file]
+
+
+def test_which_values_of_a_model_file_share_a_file(
+    muster: Muster, clicks: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    cache, spec = tmp_path / "cache", tmp_path / "model.yaml"
+    spec.write_text(MODEL.replace("[n, e]", "[n, m, e]").replace("  n:", "  m: {numeric: I1}\n  n:"))
+    command = ("train", spec, "--train", clicks / "clicks.csv", "--quiet", "--cache", cache)
+    muster.run(*command, "--model-dir", tmp_path / "model")
+    count = 1
+    for number, (value, shares) in enumerate(
+        (
+            ("train.batch_size=64", True),
+            ("model.dnn.dropout=0.1", True),
+            ("columns.e.combiner=sum", False),
+            ("columns.e.dimension=5", False),
+            ("model.dnn.columns=[n, e, m]", True),
+            ("model.dnn.columns=[m, n, e]", False),
+        )
+    ):
+        muster.run(*command, "--model-dir", tmp_path / f"model-{number}", "--set", value)
+        count += not shares
+        assert len(list(cache.iterdir())) == count, value
 
 
 def test_workers_have_a_file_for_each_shard(

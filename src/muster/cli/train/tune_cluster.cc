@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -19,6 +20,7 @@
 #include "muster/cli/train/tune_training.h"
 #include "muster/files/file_systems.h"
 #include "muster/process/child.h"
+#include "muster/process/deadline.h"
 #include "muster/tune/command_objective.h"
 #include "muster/tune/trial_output.h"
 
@@ -32,6 +34,7 @@ using std::chrono::steady_clock;
 constexpr double kReadSeconds = 1;
 constexpr auto kLook = std::chrono::seconds(1);  // between two looks at a job
 constexpr double kSubmitSeconds = 300;           // for a staged model to be sent
+constexpr double kRemoveSeconds = 60;            // for a busy cluster to remove an ended job
 constexpr size_t kPieceBytes = size_t{1} << 16;
 // A place that does not answer for so long fails the trial.
 constexpr auto kPatience = std::chrono::minutes(5);
@@ -51,7 +54,7 @@ class TrialJob {
         reader_(trials.search.study.goal.metric, trial, report) {}
 
   absl::StatusOr<tune::Outcome> Run() {
-    MUSTER_RETURN_IF_ERROR(OpenLogFile());
+    MUSTER_RETURN_IF_ERROR(OpenLogFile(O_TRUNC));
     MUSTER_RETURN_IF_ERROR(FindOrSubmit());
     MUSTER_ASSIGN_OR_RETURN(log_, place_->OpenLog({job::TaskType::kChief, 0}));
     answered_ = steady_clock::now();
@@ -70,10 +73,19 @@ class TrialJob {
     return Conclude();
   }
 
+  // Stops and removes the job of a trial whose result the study has, if there is one.
+  void RemoveLeftOver() {
+    const auto is_there = Find();
+    if (!is_there.ok() || !*is_there || !OpenLogFile(0).ok()) return;
+    const absl::Status told = place_->Stop("stopped by the study: it has the trial's result");
+    if (!told.ok()) Note(StrCat("the job ", name_, " was not stopped: ", ToStd(told.message())));
+    RemoveJob();
+  }
+
  private:
-  absl::Status OpenLogFile() {
-    constexpr int kHow = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
-    file_ = Descriptor(open(log_path_.c_str(), kHow, 0644));
+  absl::Status OpenLogFile(int how) {
+    how |= O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+    file_ = Descriptor(open(log_path_.c_str(), how, 0644));
     return file_.valid() ? absl::OkStatus() : ErrnoStatus(errno, StrCat("opening ", log_path_));
   }
 
@@ -151,8 +163,10 @@ class TrialJob {
     offset_ = piece->next;
     // What cannot be kept still counts.
     if (write(file_.get(), piece->bytes.data(), piece->bytes.size()) < 0) file_ = Descriptor();
-    MUSTER_ASSIGN_OR_RETURN(std::string why, reader_.Add(piece->bytes));
-    if (why_.empty()) why_ = std::move(why);
+    // What it prints after it was told to stop does not count.
+    if (why_.empty()) {
+      MUSTER_ASSIGN_OR_RETURN(why_, reader_.Add(piece->bytes));
+    }
     return true;
   }
 
@@ -165,11 +179,29 @@ class TrialJob {
       if (last.size() > 2 && why.find(last.substr(2)) == why.npos) why += last;
       return absl::AbortedError(StrCat(why, "; its output is in ", log_path_));
     }
-    if (!has_succeeded) outcome.state = tune::TrialState::kStopped;
+    if (!why_.empty()) outcome.state = tune::TrialState::kStopped;
     if (!reader_.has_value()) return reader_.DescribeNoValue(log_path_);
-    // A job that cannot be removed now is no reason to lose its result.
-    if (place_->Remove(/*with_work=*/true).ok()) ForgetIfGone(name_).IgnoreError();
+    RemoveJob();
     return outcome;
+  }
+
+  // A job that cannot be removed is no reason to lose its result: the trial's output says so.
+  void RemoveJob() {
+    const auto deadline = process::Deadline::After(kRemoveSeconds);
+    while (true) {
+      const absl::Status removed = place_->Remove(/*with_work=*/true).status();
+      if (removed.ok()) return ForgetIfGone(name_).IgnoreError();
+      if (deadline.expired() || trials_.stop) {
+        return Note(StrCat("the job ", name_, " of this trial was not removed (",
+                           ToStd(removed.message()), "): muster rm ", name_, " removes it"));
+      }
+      std::this_thread::sleep_for(kLook);
+    }
+  }
+
+  void Note(const std::string& message) {
+    const std::string line = StrCat("muster: ", message, "\n");
+    if (write(file_.get(), line.data(), line.size()) < 0) file_ = Descriptor();
   }
 
   const ClusterTrials& trials_;
@@ -282,6 +314,16 @@ absl::Status CheckClusterTrials(const tune::SearchFile& search, const ClusterTri
   }
   train.job = "trial";
   return PlanTraining(train, flags.train, words).status();
+}
+
+void RemoveLeftJobs(const ClusterTrials& trials, const tune::History& history) {
+  for (const tune::Trial& trial : history) {
+    const bool has_result = trial.state == tune::TrialState::kComplete ||
+                            trial.state == tune::TrialState::kStopped || !trial.stop.empty();
+    if (!has_result || trials.stop) continue;
+    const auto add_no_report = [](const tune::Report&) { return std::string(); };
+    TrialJob(trials, trial, add_no_report).RemoveLeftOver();
+  }
 }
 
 std::unique_ptr<tune::Objective> NewClusterObjective(ClusterTrials trials) {

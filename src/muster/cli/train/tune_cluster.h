@@ -57,6 +57,11 @@ std::string GetClusterFolder(const ClusterTrials& trials, int64_t trial);
 // Checks with a point of the space what a trial's job needs, also on Spark. It submits nothing.
 absl::Status CheckClusterTrials(const tune::SearchFile& search, const ClusterTrialFlags& flags);
 
+// Stops and removes the jobs that a killed process has left of trials whose result is in the study:
+// nothing follows these trials again. It waits for each job's end for at most a minute; what could
+// not be removed is said in the trial's output.
+void RemoveLeftJobs(const ClusterTrials& trials, const tune::History& history);
+
 // A trial's job that is there already, of a process that was killed, is followed and not submitted
 // again. When this process is told to end, the jobs continue. A job that has succeeded, or that the
 // study has stopped, is removed; one that has failed stays. What `trials` refers to must outlive

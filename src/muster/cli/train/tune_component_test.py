@@ -105,6 +105,36 @@ def test_a_command_is_searched(muster, here):
     assert len((here / "runs").read_text().split()) == 20
 
 
+FAILING = """
+import json, sys
+x = int(sys.argv[1])
+if x == 2: sys.exit("no room for 2")
+print(json.dumps({"loss": float("nan") if x == 3 else x}))
+"""
+FAILING_SEARCH = """
+space: {x: {int: [1, 3]}}
+metric: {minimize: loss}
+sampler: grid
+"""
+
+
+def test_the_table_has_failed_trials_and_no_step_that_is_not_known(muster, here):
+    (here / "objective.py").write_text(FAILING)
+    (here / "search.yaml").write_text(FAILING_SEARCH)
+    words = ["tune", "search.yaml", "--quiet", "--", sys.executable, "objective.py", "{x}"]
+    rows = [line.split(maxsplit=5) for line in muster.run(*words).splitlines()[1:4]]
+    assert [row[:4] for row in rows] == [
+        ["0", "1", "complete", "-"], ["2", "nan", "complete", "-"], ["1", "-", "failed", "-"]
+    ]  # fmt: skip
+    assert rows[2][5] == "x=2: exit code 1: no room for 2; its output is in search-study/logs/0001.log"
+    words[1:2] = ["search.yaml", "again", "--json"]
+    *trials, study = [json.loads(line) for line in muster.run(*words).splitlines()]
+    assert [trial["step"] for trial in trials] == [None] * 3
+    assert study["failed"] == 1
+    assert trials[2]["loss"] is None
+    assert trials[2]["why_null"] == "loss is nan, which is no number of JSON"
+
+
 def test_failures_and_signals(muster, here):
     (here / "command.yaml").write_text(COMMAND_SEARCH)
     errors = muster.fail("tune", "command.yaml", "failing", "--quiet", "--",
@@ -135,6 +165,8 @@ def test_failures_and_signals(muster, here):
         ("model: model.yaml", "model: absent.yaml", "absent.yaml"),
         ("train: rows.csv", "train: row-*", "train: no file matches 'row-*'"),
         ("eval: rows.csv", "eval: none.csv", "none.csv"),
+        ("sampler: {tpe: {startup_trials: 4}}", "sampler: grid",
+         "search.yaml:6: space.model.dnn.optimizer.adagrad.learning_rate: a grid cannot try all"),
         ("budget:", 'flags: [--epoch, "2"]\nbudget:', "search.yaml: flags: muster train: unknown flag '--epoch' "
          "(did you mean '--epochs'?)"),
     ],

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <span>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -28,12 +29,14 @@ std::string FormatValue(std::optional<double> value) {
   return value ? absl::StrFormat("%.6g", *value) : "-";
 }
 
+std::string FormatStep(int64_t step) { return step == 0 ? "-" : StrCat(step); }
+
 Json TrialJson(const tune::StudySpec& spec, const Trial& trial) {
   Json json = {{"event", "trial"},
                {"trial", trial.number},
                {"state", tune::StateName(trial.state)},
                {spec.goal.metric, trial.value ? tune::NumberJson(*trial.value) : Json(nullptr)},
-               {"step", trial.step},
+               {"step", trial.step == 0 ? Json(nullptr) : Json(trial.step)},
                {"records", trial.records},
                {"seconds", trial.seconds},
                {"parameters", tune::PointJson(spec.space, trial.point)}};
@@ -44,6 +47,10 @@ Json TrialJson(const tune::StudySpec& spec, const Trial& trial) {
   }
   if (!trial.stop.empty() && trial.state == TrialState::kStopped) json["stop"] = trial.stop;
   if (!trial.error.empty()) json["error"] = trial.error;
+  if (trial.value && !std::isfinite(*trial.value)) {
+    json["why_null"] =
+        StrCat(spec.goal.metric, " is ", FormatValue(trial.value), ", which is no number of JSON");
+  }
   return json;
 }
 
@@ -84,18 +91,40 @@ std::vector<const Trial*> RankTrials(const tune::StudySpec& spec, const tune::Hi
   return ranked;
 }
 
+void PrintRow(const tune::StudySpec& spec, const Trial& trial, std::string_view why) {
+  std::printf("%6lld  %12s  %-8s  %8s  %9s  %s%s\n", static_cast<long long>(trial.number),
+              FormatValue(trial.value).c_str(), StateName(trial.state),
+              FormatStep(trial.step).c_str(), FormatDuration(trial.seconds).c_str(),
+              StrCat(DescribeOrigin(trial), DescribePoint(spec.space, trial.point)).c_str(),
+              std::string(why).c_str());
+}
+
+void PrintOmitted(size_t rows, std::string_view of) {
+  if (rows > kMostRows) {
+    std::printf("%6s  and %zu more%s\n", "", rows - kMostRows, std::string(of).c_str());
+  }
+}
+
+// The best trials, then those that failed, with their reasons.
 void PrintTable(const tune::StudySpec& spec, const tune::History& history) {
   const std::vector<const Trial*> ranked = RankTrials(spec, history);
   std::printf("%6s  %12s  %-8s  %8s  %9s  %s\n", "trial", spec.goal.metric.c_str(), "state", "step",
               "time", "parameters");
-  for (size_t i = 0; i < std::min(ranked.size(), kMostRows); ++i) {
-    const Trial& trial = *ranked[i];
-    std::printf("%6lld  %12s  %-8s  %8lld  %9s  %s\n", static_cast<long long>(trial.number),
-                FormatValue(trial.value).c_str(), StateName(trial.state),
-                static_cast<long long>(trial.step), FormatDuration(trial.seconds).c_str(),
-                StrCat(DescribeOrigin(trial), DescribePoint(spec.space, trial.point)).c_str());
+  for (const Trial* const trial : std::span(ranked).first(std::min(ranked.size(), kMostRows))) {
+    PrintRow(spec, *trial, "");
   }
-  if (ranked.size() > kMostRows) std::printf("%6s  and %zu more\n", "", ranked.size() - kMostRows);
+  PrintOmitted(ranked.size(), "");
+  size_t failed = 0;
+  for (const Trial& trial : history) {
+    if (trial.state != TrialState::kFailed || ++failed > kMostRows) continue;
+    PrintRow(spec, trial, StrCat(": ", trial.error));
+  }
+  PrintOmitted(failed, " that failed, whose errors are in the study's study.log");
+}
+
+// Of a study with trials that ended without a number.
+std::string DescribeNoBest(const tune::StudySpec& spec) {
+  return StrCat("no trial is the best one: none has ended with a number as its ", spec.goal.metric);
 }
 
 void PrintText(const tune::StudySpec& spec, const tune::StudyJournal::Snapshot& study,
@@ -106,7 +135,10 @@ void PrintText(const tune::StudySpec& spec, const tune::StudyJournal::Snapshot& 
     std::printf("Importance of the parameters for %s:\n", spec.goal.metric.c_str());
     for (const auto& [name, part] : importance) std::printf("  %.2f  %s\n", part, name.c_str());
   }
-  if (best.trial == nullptr) return;
+  if (best.trial == nullptr) {
+    std::printf("Best: %s\n", DescribeNoBest(spec).c_str());
+    return;
+  }
   std::printf("Best: trial %lld, %s %s\n", static_cast<long long>(best.trial->number),
               spec.goal.metric.c_str(), FormatValue(best.trial->value).c_str());
   if (!best.saved_model.empty()) {
@@ -211,11 +243,14 @@ void PrintStudy(const OutputFlags& output, const tune::StudySpec& spec,
   for (const auto& [name, part] : tune::MeasureImportance(spec.space, study.history, spec.goal)) {
     importance[name] = part;
   }
+  const auto failed = std::ranges::count(study.history, TrialState::kFailed, &Trial::state);
   Json json = {{"event", "study"},         {"metric", spec.goal.metric},
                {"end", study.end},         {"trials", study.history.size()},
-               {"seconds", study.elapsed}, {"importance", importance},
-               {"best", nullptr}};
-  if (best.trial != nullptr) {
+               {"failed", failed},         {"seconds", study.elapsed},
+               {"importance", importance}, {"best", nullptr}};
+  if (best.trial == nullptr) {
+    json["why_null"] = DescribeNoBest(spec);
+  } else {
     json["best"] = TrialJson(spec, *best.trial);
     json["best"].erase("event");
     json["command"] = absl::StrJoin(best.commands, " && ");

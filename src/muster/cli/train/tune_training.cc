@@ -195,6 +195,15 @@ class TrainingObjective : public tune::Objective {
   std::shared_ptr<train::SharedFeeds> feeds_;  // null: one trial at a time
 };
 
+// The flags of a trial, as the first point has them.
+absl::StatusOr<TrainFlags> ParseFlags(const tune::SearchFile& search) {
+  const tune::Point point = tune::DrawPoint(search.study.space, search.study.seed, 0);
+  TrainFlags flags;
+  MUSTER_RETURN_IF_ERROR(
+      Annotate(ParseTrainFlags(TrainWords(search, point, "model"), &flags), search.flags_place));
+  return flags;
+}
+
 }  // namespace
 
 std::vector<std::string> PointSettings(const tune::Space& space, const tune::Point& point) {
@@ -264,16 +273,25 @@ std::string QuoteCommand(const std::vector<std::string>& words) {
   return text;
 }
 
+absl::Status FixSearchData(io::FileSystem& files, const std::string& folder,
+                           tune::SearchFile* search) {
+  std::vector<std::string*> names;
+  for (auto* const patterns : {&search->train, &search->eval}) {
+    for (std::string& pattern : *patterns) {
+      if (IsTopic(pattern)) names.push_back(&pattern);
+    }
+  }
+  if (names.empty()) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(const TrainFlags flags, ParseFlags(*search));
+  return FixTopicNames(files, folder, flags.data.kafka, /*begins=*/false, names);
+}
+
 absl::Status CheckSearch(io::FileSystem& files, const tune::SearchFile& search) {
   const tune::StudySpec& study = search.study;
   const std::vector<tune::Parameter>& parameters = study.space.parameters;
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec unchanged, LoadModel(files, search.model));
   MUSTER_RETURN_IF_ERROR(train::CheckMetric(unchanged, study.goal.metric, "metric"));
-  TrainFlags flags;
-  MUSTER_RETURN_IF_ERROR(Annotate(
-      ParseTrainFlags(TrainWords(search, tune::DrawPoint(study.space, study.seed, 0), "model"),
-                      &flags),
-      search.flags_place));
+  MUSTER_RETURN_IF_ERROR(ParseFlags(search).status());
   // A parameter is wrong if no point that has it is a model.
   std::vector<bool> works(parameters.size(), false);
   std::vector<absl::Status> errors(parameters.size());

@@ -41,6 +41,11 @@ std::string QuoteCommand(const std::vector<std::string>& words);
 // evaluations have the metric. INVALID_ARGUMENT.
 absl::Status CheckSearch(io::FileSystem& files, const tune::SearchFile& search);
 
+// Gives the topics among the search's data fixed ranges (kafka_ranges.h), which are kept in the
+// study's folder: all trials read the same records, also those that begin when a topic has more.
+absl::Status FixSearchData(io::FileSystem& files, const std::string& folder,
+                           tune::SearchFile* search);
+
 // `parallel`: how many trials run at a time; they share their feeds (train/input/shared_feeds.h).
 // `folder` gives a trial's model folder. Everything must outlive the objective.
 std::unique_ptr<tune::Objective> NewTrainingObjective(

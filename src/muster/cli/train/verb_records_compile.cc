@@ -41,19 +41,22 @@ void Print(const CompileFlags& flags, const train::FeatureCache& cache, const Co
   } else if (compiled.is_new) {
     std::printf("Compiled %s rows into %s in %s; next: muster train ... --cache %s\n",
                 GroupDigits(compiled.rows).c_str(), cache.folder().c_str(),
-                FormatDuration(compiled.seconds).c_str(), flags.cache.where.c_str());
+                FormatDuration(compiled.seconds).c_str(), cache.folder().c_str());
   } else {
     std::printf("%s has the rows already: the data and the columns are the same\n",
                 cache.folder().c_str());
   }
 }
 
-// Reads the input to its end, whereby the cache gets its file.
-absl::Status Drain(train::Input& input, RowProgress& progress, Compiled* compiled) {
+void Warn(const std::string& text) { std::fprintf(stderr, "warning: %s\n", text.c_str()); }
+
+// Reads the input to its end, whereby the cache gets its file. `told` is not said again.
+absl::Status Drain(train::Input& input, const std::string& told, RowProgress& progress,
+                   Compiled* compiled) {
   while (true) {
     MUSTER_ASSIGN_OR_RETURN(const train::InputBatch* const batch, input.Next());
     for (const std::string& text : input.ConsumeWarnings()) {
-      std::fprintf(stderr, "warning: %s\n", text.c_str());
+      if (text != told) Warn(text);
     }
     if (batch == nullptr) return absl::OkStatus();
     if (InterruptScope::requested()) return absl::CancelledError("stopped by a signal");
@@ -80,25 +83,30 @@ absl::Status RunCompile(const CompileFlags& flags) {
   MUSTER_RETURN_IF_ERROR(
       train::MeasureColumns(*files, input, measuring, InterruptScope::requested(), &spec));
   MUSTER_ASSIGN_OR_RETURN(const model::Model model, model::BuildModel(spec));
-  MUSTER_ASSIGN_OR_RETURN(const std::string key,
+  MUSTER_ASSIGN_OR_RETURN(const train::FeatureKey key,
                           cache->MakeKey(*files, model, input.source, input.with_labels));
-  if (key.empty()) {
+  if (key.text.empty()) {
     return absl::InvalidArgumentError(
         "only files are compiled, and no messages of Kafka, tables or streams of batches");
   }
   Compiled compiled;
   std::string note;
-  if (cache->Find(key, &note) == nullptr) {
+  auto file = cache->Find(key.text, &note);
+  if (file == nullptr) {
     compiled.is_new = true;
+    // If the file was damaged it is gone now, and the input will find none that it could warn of.
+    if (!note.empty()) Warn(note);
     input.cache = cache;
     RowProgress progress("compile", "rows", flags.json);
     MUSTER_ASSIGN_OR_RETURN(const auto reading, train::Input::Open(*files, model, input));
-    MUSTER_RETURN_IF_ERROR(Drain(*reading, progress, &compiled));
+    MUSTER_RETURN_IF_ERROR(Drain(*reading, note, progress, &compiled));
     compiled.seconds = progress.seconds();
-    if (cache->Find(key, &note) == nullptr) {
+    if (cache->Find(key.text, &note) == nullptr) {
       return absl::FailedPreconditionError(
           StrCat("nothing was compiled into ", cache->folder(), ": the warning above says why"));
     }
+  } else {
+    compiled.rows = file->source()->records();
   }
   Print(flags, *cache, compiled);
   return absl::OkStatus();
@@ -122,10 +130,18 @@ void AddRecordsCompile(CLI::App& records) {
   verb->add_option("--spec", flags->spec, "Model file whose columns are computed")
       ->required()
       ->type_name("SPEC");
-  AddCacheFlags(*verb, &flags->cache);
+  AddCacheFlags(*verb, &flags->cache,
+                "Write the floats and ids of the rows into a folder; auto: "
+                "~/.cache/muster/features",
+                "DIR|auto");
   AddFormatFlags(*verb, &flags->data.format);
   verb->add_flag("--json", flags->json, "One JSON object");
-  verb->callback([flags] { FailUnlessOk(RunCompile(*flags)); });
+  verb->callback([flags] {
+    if (flags->cache.where == "off") {
+      throw CLI::ValidationError("--cache", "off: this verb only writes there; give a folder");
+    }
+    FailUnlessOk(RunCompile(*flags));
+  });
 }
 
 }  // namespace muster::cli

@@ -94,7 +94,10 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                  "Leave out an epoch's last batch when it is smaller");
   verb->add_flag("--fresh-data", flags->fresh_data,
                  "Begin at the start of the data instead of at the checkpoint's position");
-  AddCacheFlags(*verb, &flags->cache);
+  AddCacheFlags(*verb, &flags->cache,
+                "Keep the floats and ids of the rows in a folder, from which later epochs and "
+                "trainings read them; auto: ~/.cache/muster/features, for data from 64 MiB on",
+                "DIR|auto|off");
   AddStrategyFlag(*verb, &flags->strategy);
   verb->add_option(
           "--staleness", flags->staleness,

@@ -131,9 +131,11 @@ class Tuning {
         const auto journal,
         tune::StudyJournal::Open(files_, clock_, folder_->journal(), fixed, search_.study));
     if (flags_.serve) return Serve(*journal);
+    MUSTER_RETURN_IF_ERROR(FixSearchData(files_, flags_.folder, &search_));
     MUSTER_ASSIGN_OR_RETURN(const auto objective, NewObjective());
     TuneReport report(flags_.output, *journal);
     report.SayContinues();
+    if (cluster_) RemoveLeftJobs(*cluster_, journal->GetSnapshot().history);
     WriteEvents(*journal);
     absl::Status ran;
     {
@@ -310,7 +312,7 @@ class Tuning {
   const TuneFlags& flags_;
   io::FileSystem& files_;
   const SystemClock clock_;
-  const tune::SearchFile search_;
+  tune::SearchFile search_;
   std::unique_ptr<tune::StudyFolder> folder_;
   std::string program_;
   std::optional<ClusterTrials> cluster_;

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import pathlib
+import signal
 import subprocess
+import threading
 import time
 from typing import Iterator
 
@@ -54,19 +56,44 @@ def start(muster: Muster, model: pathlib.Path, command: list[object]) -> subproc
     return running
 
 
+def wait_for_warning(running: subprocess.Popen[str], what: str) -> None:
+    """Reads the training's stderr until it warns that brokers are silent."""
+    assert running.stderr is not None
+    end = threading.Timer(120, running.kill)
+    end.start()
+    lines = []
+    while not lines or (lines[-1] and not lines[-1].startswith("warning: kafka://")):
+        lines.append(running.stderr.readline())
+    end.cancel()
+    assert what in lines[-1] and ": no answer for 1" in lines[-1], lines
+    assert lines[-1].endswith(" s; this waits until 60 s\n")
+
+
 def test_a_broker_that_dies_is_waited_for(muster, one, local, tmp_path) -> None:
     fill(one, "clicks", local, "jsonl")
     flags = ("--epochs", 30, "--save-steps", 300)
     ranges = muster.run("records", "ranges", one.url("clicks")).strip()
     running = start(muster, tmp_path / "k", train(local, tmp_path / "k", ranges, *flags))
     one.kill(0)
-    time.sleep(2)
+    wait_for_warning(running, "reading clicks/")
     assert running.poll() is None
     one.start_broker(0)
     _, errors = running.communicate(timeout=120)
     assert running.returncode == 0, errors
     muster.run(*train(local, tmp_path / "whole", ranges, *flags))
     assert last_checkpoint(tmp_path / "k") == last_checkpoint(tmp_path / "whole")
+    # A training that is told to end meanwhile does so.
+    command = train(local, tmp_path / "stopped", ranges, *flags)
+    running = start(muster, tmp_path / "stopped", command)
+    one.kill(0)
+    time.sleep(2)
+    running.send_signal(signal.SIGTERM)
+    _, errors = running.communicate(timeout=30)
+    assert running.returncode == 143 and "stopped by a signal at step" in errors, errors
+    one.start_broker(0)
+    one.wait_until_usable()
+    muster.run(*command)
+    assert last_checkpoint(tmp_path / "stopped") == last_checkpoint(tmp_path / "whole")
 
 
 def test_a_training_that_follows_waits_for_a_broker_that_dies(muster, one, local, tmp_path) -> None:
@@ -81,7 +108,7 @@ def test_a_training_that_follows_waits_for_a_broker_that_dies(muster, one, local
 
     wait(lambda: is_saved(ROWS // 50), "the records that were there")
     one.kill(0)
-    time.sleep(2)
+    wait_for_warning(running, "asking for new records")
     one.start_broker(0)
     one.wait_until_usable()
     one.send("clicks", values(local, "jsonl", 0)[:500])

@@ -16,8 +16,13 @@ namespace muster::data {
 namespace {
 
 constexpr int kPollMillis = 200;
+constexpr int kWakeAnswerMillis = 1000;
 constexpr int kWakeMillis = 2;  // without a message, after which the client is woken
-constexpr auto kSilence = std::chrono::seconds(60);
+constexpr auto kSilence = std::chrono::seconds(kKafkaSilenceSeconds);
+constexpr auto kWarningSilence = std::chrono::seconds(kKafkaWarningSeconds);
+constexpr auto kAskSilence = std::chrono::seconds(5);   // after which a topic may have been deleted
+constexpr auto kStopSilence = std::chrono::seconds(1);  // after which a stop ends a read
+constexpr auto kNoSilence = std::chrono::steady_clock::duration::zero();
 // How long a partition may take to learn that a transaction was committed.
 constexpr auto kCommitSpread = std::chrono::seconds(5);
 constexpr size_t kMessagesAtOnce = 2048;
@@ -61,7 +66,8 @@ class ReaderImpl : public PartitionReader {
   ReaderImpl(const ReaderImpl&) = delete;
   ReaderImpl& operator=(const ReaderImpl&) = delete;
 
-  absl::Status Read(int64_t begin, int64_t end, const Take& take) override;
+  absl::Status Read(int64_t begin, int64_t end, const Take& take,
+                    const std::atomic<bool>* stop) override;
 
  private:
   absl::Status Start(int64_t offset);
@@ -70,6 +76,7 @@ class ReaderImpl : public PartitionReader {
   absl::Status Fetch(int64_t begin);
   void Wake();
   absl::Status FailedMessage(const rd_kafka_message_t& message, int64_t begin);
+  absl::Status DeletedTopic();
   KafkaMessage Describe(const rd_kafka_message_t& message);
   std::string Name() const { return PartitionName(topic_name_, partition_); }
 
@@ -176,6 +183,10 @@ void ReaderImpl::Stop() {
 }
 
 absl::Status ReaderImpl::FailedMessage(const rd_kafka_message_t& message, int64_t begin) {
+  if (message.err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
+      message.err == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC) {
+    return DeletedTopic();
+  }
   if (message.err != RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET &&
       message.err != RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE) {
     return handle_.Failed(message.err, StrCat("reading ", Name(), " at offset ", position_));
@@ -190,6 +201,13 @@ absl::Status ReaderImpl::FailedMessage(const rd_kafka_message_t& message, int64_
   return absl::OutOfRangeError(StrCat(Name(), ": offset ", begin,
                                       " is wanted, but the partition ends at ", range.end,
                                       ": it has lost records, or the topic was made anew"));
+}
+
+absl::Status ReaderImpl::DeletedTopic() {
+  Stop();
+  return absl::NotFoundError(StrCat("kafka://", handle_.brokers(), ": the topic '", topic_name_,
+                                    "' was deleted while it was read, before offset ", position_,
+                                    " of ", Name()));
 }
 
 KafkaMessage ReaderImpl::Describe(const rd_kafka_message_t& message) {
@@ -261,12 +279,13 @@ absl::Status ReaderImpl::Fetch(int64_t begin) {
   return result;
 }
 
-absl::Status ReaderImpl::Read(int64_t begin, int64_t end, const Take& take) {
+absl::Status ReaderImpl::Read(int64_t begin, int64_t end, const Take& take,
+                              const std::atomic<bool>* stop) {
   if (begin == end) return absl::OkStatus();
   const bool jumps = position_ >= 0 && begin != position_;
   if (!started_ || begin != position_) MUSTER_RETURN_IF_ERROR(Start(begin));
   auto heard = std::chrono::steady_clock::now();
-  bool has_heard = false;
+  bool has_heard = false, has_asked = false, has_warned = false;
   while (true) {
     while (!fetched_.empty() && fetched_.front()->offset < end) {
       rd_kafka_message_t* const message = fetched_.front();
@@ -277,7 +296,10 @@ absl::Status ReaderImpl::Read(int64_t begin, int64_t end, const Take& take) {
       if (!more) return absl::OkStatus();
       has_heard = true;
     }
-    if (std::exchange(has_heard, false)) heard = std::chrono::steady_clock::now();
+    if (std::exchange(has_heard, false)) {
+      heard = std::chrono::steady_clock::now();
+      has_warned = false;
+    }
     const bool has_later = !fetched_.empty();
     if (has_later || empty_until_ >= end || position_ >= end) {
       position_ = end;
@@ -287,12 +309,27 @@ absl::Status ReaderImpl::Read(int64_t begin, int64_t end, const Take& take) {
       return absl::OkStatus();
     }
     MUSTER_RETURN_IF_ERROR(Fetch(begin));
-    if (fetched_.empty() && std::chrono::steady_clock::now() - heard > kSilence) {
+    const auto silence = fetched_.empty() ? std::chrono::steady_clock::now() - heard : kNoSilence;
+    if (silence > kStopSilence && stop != nullptr && *stop) {
+      Stop();
+      return absl::CancelledError(
+          StrCat("told to end while the brokers of ", Name(), " were silent"));
+    }
+    if (silence > kAskSilence && !std::exchange(has_asked, true)) {
+      const bool is_gone = absl::IsNotFound(handle_.ListPartitions(topic_name_).status());
+      if (is_gone) return DeletedTopic();
+    }
+    if (silence > kWarningSilence && empty_until_ < 0 && !std::exchange(has_warned, true)) {
+      WarnOfSilence(handle_.brokers(), StrCat("reading ", Name(), " at offset ", position_),
+                    std::chrono::duration<double>(silence).count());
+    }
+    if (silence > kSilence) {
       const int64_t ends = empty_until_;
       Stop();
       if (ends < 0) {
         return handle_.Failed(RD_KAFKA_RESP_ERR__TIMED_OUT,
-                              StrCat("reading ", Name(), " at offset ", position_));
+                              StrCat("reading ", Name(), " at offset ", position_, ", after ",
+                                     kSilence.count(), " s without an answer"));
       }
       return absl::UnavailableError(
           StrCat(Name(), ": ends at offset ", ends, ", but records up to offset ", end,

@@ -5,6 +5,7 @@
 // and of their marks have no record, nor have those that compaction removed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,9 +39,11 @@ class PartitionReader {
   // Calls `take` with each message whose offset is in [begin, end), in order, until it returns
   // false. Reading on where the last call ended costs no new request. A message's value is valid
   // during the call. OUT_OF_RANGE if the partition no longer has `begin`, with its first offset;
-  // UNAVAILABLE if the brokers are silent for a minute, or if the partition ends before `end`.
+  // UNAVAILABLE if the brokers are silent for a minute, or if the partition ends before `end`;
+  // CANCELLED if `stop`, which may be null, is set while they are silent for a second.
   using Take = std::function<bool(const KafkaMessage&)>;
-  virtual absl::Status Read(int64_t begin, int64_t end, const Take& take) = 0;
+  virtual absl::Status Read(int64_t begin, int64_t end, const Take& take,
+                            const std::atomic<bool>* stop) = 0;
 };
 
 // Thread-safe.

@@ -15,6 +15,7 @@ from testbed.kafka.clicks import (
 )
 from testbed.kafka.cluster import Kafka
 from testbed.trainings import last_checkpoint
+from testbed.waiting import wait
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "tfrecord"])
@@ -95,7 +96,9 @@ def test_an_unknown_topic_names_near_ones(muster, kafka, topic, local, tmp_path)
 
 def test_a_topic_without_records(muster, kafka, topic, local, tmp_path) -> None:
     kafka.create(topic)
-    assert f"{kafka.url(topic)}: has no records" in fail(muster, local, tmp_path, kafka.url(topic))
+    errors = fail(muster, local, tmp_path, kafka.url(topic))
+    assert f"{kafka.url(topic)}: has no records; write some (muster records to-kafka" in errors
+    assert "muster train --follow" in errors
 
 
 def test_a_topic_without_records_beside_another(muster, kafka, topic, local) -> None:
@@ -122,6 +125,14 @@ def test_an_undecodable_record_is_named_and_may_be_left_out(muster, kafka, topic
     assert said["bad_records"] == 1
 
 
+def test_a_record_of_another_format_is_named(muster, kafka, topic, local, tmp_path) -> None:
+    kafka.create(topic)
+    kafka.send(topic, [*values(local, "jsonl", 0)[:120], *values(local, "csv", 0)[:9]])
+    errors = fail(muster, local, tmp_path, kafka.url(topic), "--no-shuffle")
+    assert f"{topic}/0: offset 120: looks like a row of CSV, but each record of the topic is read as a JSON" in errors
+    assert f"as its first record is ({topic}/0: offset 0)" in errors and "--max-bad-records N" in errors
+
+
 def test_what_retention_took_is_an_error(muster, kafka, topic, local, tmp_path) -> None:
     rows = values(local, "jsonl", 0)
     kafka.create(topic)
@@ -130,6 +141,17 @@ def test_what_retention_took_is_an_error(muster, kafka, topic, local, tmp_path) 
     kafka.truncate(topic, 0, 150)
     errors = fail(muster, local, tmp_path, ranges, "--no-shuffle")
     assert f"{topic}/0: offset 0 is wanted, but the first one that is kept is 150: " in errors
+
+
+def test_a_topic_that_is_deleted_while_it_is_read(muster, kafka, topic, local, tmp_path) -> None:
+    fill(kafka, topic, local, "jsonl")
+    command = train(local, tmp_path / "m", kafka.url(topic), "--epochs", 1000, "--save-steps", 300)
+    running = subprocess.Popen([muster.binary, *map(str, command)], stderr=subprocess.PIPE, text=True)
+    wait(lambda: list((tmp_path / "m").glob("model.ckpt-[1-9]*.index")), "the first steps")
+    kafka.delete(topic)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert f"the topic '{topic}' was deleted while it was read" in errors.splitlines()[-1], errors
 
 
 def test_records_of_a_schema_registry(muster, kafka, topic, local, tmp_path) -> None:
@@ -153,6 +175,10 @@ def test_settings(muster, kafka, topic, local, tmp_path, monkeypatch) -> None:
     name = kafka.url(topic)
     assert "Kafka's setting fetch.min.butes is unknown" in fail(
         muster, local, tmp_path, name, "--kafka", "fetch.min.butes=1")
+    for given, missing in (("ssl", "sasl.mechanism (PLAIN, "), ("plaintext", "sasl.username and sasl.password")):
+        flags = ["--kafka", f"security.protocol=SASL_{given.upper()}"]
+        flags += ["--kafka", "sasl.mechanism=PLAIN"] if given == "plaintext" else []
+        assert f"{flags[1]} also needs {missing}" in fail(muster, local, tmp_path, name, *flags)
     refused = muster.refuse(*train(local, tmp_path / "m", name, "--kafka", "sasl.password=secret"))
     assert "sasl.password would be seen among the processes" in refused and "=secret" not in refused
     config = tmp_path / "kafka.config"

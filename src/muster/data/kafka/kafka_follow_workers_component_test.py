@@ -11,7 +11,9 @@ import pytest
 
 from testbed.held_back import is_held_back
 from testbed.kafka.clicks import fill, train, values, weights
-from testbed.kafka.followed import FOLLOW, Followed, offsets, segments, wait_for_segments, wait_for_step
+from testbed.kafka.followed import (
+    FOLLOW, Followed, copy_segments, offsets, segments, wait_for_segments, wait_for_step,
+)
 from testbed.trainings import last_checkpoint
 from testbed.waiting import wait
 
@@ -106,9 +108,7 @@ def test_a_killed_task_changes_no_byte(kafka, topic, local, tmp_path, follow, vi
     wait_for_end(run, model, 13_040)
     trained = stop(run)
     # Another training with the same segments, which nothing interrupts.
-    record = (model / "stream" / "segments-000000.json").read_text()
-    (whole / "stream").mkdir(parents=True)
-    (whole / "stream" / "segments-000000.json").write_text(record)
+    copy_segments(model, whole)
     run = follow("whole", kafka.url(topic), *flags, "--job", "whole")
     wait_for_end(run, whole, 13_040)
     assert stop(run) == trained == {"trained": 13_040, "dropped": 0, "repeated": 0}

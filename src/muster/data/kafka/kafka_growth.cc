@@ -15,7 +15,7 @@ namespace muster::data {
 namespace {
 
 constexpr int64_t kPollNanos = 500'000'000;
-constexpr int64_t kSilenceNanos = 60'000'000'000;  // after which brokers count as lost
+constexpr double kNanosPerSecond = 1e9;
 constexpr int64_t kBatchesOfSegment = 64;
 
 DataSegment DescribeSegment(const KafkaSegment& segment) {
@@ -110,6 +110,7 @@ class KafkaGrowth : public GrowingData {
     }
     now_ = std::move(now);
     heard_ = clock_.MonotonicNanos();
+    has_warned_ = false;
     return absl::OkStatus();
   }
 
@@ -120,8 +121,13 @@ class KafkaGrowth : public GrowingData {
     const absl::Status polled = Poll();
     // A partition that was just added may be unknown to some brokers.
     const bool may_return = absl::IsUnavailable(polled) || absl::IsNotFound(polled);
-    return may_return && clock_.MonotonicNanos() - heard_ < kSilenceNanos ? absl::OkStatus()
-                                                                          : polled;
+    if (!may_return) return polled;
+    const double silence = static_cast<double>(clock_.MonotonicNanos() - heard_) / kNanosPerSecond;
+    if (silence >= kKafkaSilenceSeconds) return polled;
+    if (silence >= kKafkaWarningSeconds && !std::exchange(has_warned_, true)) {
+      WarnOfSilence(topics_.front().brokers, "asking for new records", silence);
+    }
+    return absl::OkStatus();
   }
 
   // Returns what the topics have after `segment`; empty: all that they have.
@@ -209,6 +215,7 @@ class KafkaGrowth : public GrowingData {
   int64_t heard_ = 0;
   std::optional<int64_t> waits_since_;
   bool noted_ = false;
+  bool has_warned_ = false;  // of the brokers' silence
 };
 
 }  // namespace

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 
 #include "muster/base/nearest.h"
 #include "muster/base/strings.h"
@@ -11,13 +15,50 @@ namespace {
 
 constexpr size_t kErrorBytes = 512;
 
+// The setting's last value; "" if it is not given.
+std::string_view FindSetting(const KafkaSettings& settings, std::string_view key) {
+  std::string_view found;
+  for (const auto& [name, value] : settings) {
+    if (name == key) found = value;
+  }
+  return found;
+}
+
 }  // namespace
+
+absl::Status CheckSaslSettings(const KafkaSettings& settings) {
+  const std::string_view protocol = FindSetting(settings, "security.protocol");
+  if (!absl::StartsWithIgnoreCase(ToAbsl(protocol), "sasl")) return absl::OkStatus();
+  std::string_view mechanism = FindSetting(settings, "sasl.mechanism");
+  if (mechanism.empty()) mechanism = FindSetting(settings, "sasl.mechanisms");
+  std::vector<std::string> missing;
+  if (mechanism.empty()) {
+    missing.emplace_back(
+        "sasl.mechanism (PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, with sasl.username and "
+        "sasl.password; GSSAPI for Kerberos)");
+  } else if (mechanism == "PLAIN" || mechanism.starts_with("SCRAM")) {
+    for (const std::string_view key : {"sasl.username", "sasl.password"}) {
+      if (FindSetting(settings, key).empty()) missing.emplace_back(key);
+    }
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("Kafka's setting security.protocol=", protocol, " also needs ",
+             absl::StrJoin(missing, " and "),
+             "; write this into the file that --kafka-config names (docs/kafka.md)"));
+}
+
+void WarnOfSilence(const std::string& brokers, std::string_view what, double seconds) {
+  std::fprintf(stderr, "warning: kafka://%s: %s: no answer for %.0f s; this waits until %d s\n",
+               brokers.c_str(), std::string(what).c_str(), seconds, kKafkaSilenceSeconds);
+}
 
 KafkaHandle::~KafkaHandle() {
   if (handle_ != nullptr) calls_->rd_kafka_destroy(handle_);
 }
 
 absl::Status KafkaHandle::Open(const Spec& spec) {
+  MUSTER_RETURN_IF_ERROR(CheckSaslSettings(spec.settings));
   MUSTER_ASSIGN_OR_RETURN(calls_, LoadRdKafka());
   type_ = spec.type;
   names_protocol_ = std::ranges::any_of(
@@ -82,15 +123,22 @@ absl::Status KafkaHandle::Failed(rd_kafka_resp_err_t error, std::string_view wha
     default:
       break;
   }
-  const bool is_unreached =
-      error == RD_KAFKA_RESP_ERR__TRANSPORT || error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
-  const std::string_view advice =
-      is_unreached && !names_protocol_
-          ? "; if these brokers want TLS or a password, give security.protocol (docs/kafka.md)"
-          : "";
+  const bool is_unreached = error == RD_KAFKA_RESP_ERR__TRANSPORT ||
+                            error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN ||
+                            error == RD_KAFKA_RESP_ERR__TIMED_OUT;
   const MutexLock lock(&mutex_);
-  if (last_log_.empty()) return absl::UnavailableError(StrCat(message, advice));
-  return absl::UnavailableError(StrCat(message, " (", last_log_, ")", advice));
+  const std::string why = last_log_.empty() ? "" : StrCat(" (", last_log_, ")");
+  return absl::UnavailableError(StrCat(message, why, is_unreached ? AdviceFor(last_log_) : ""));
+}
+
+std::string_view KafkaHandle::AdviceFor(std::string_view log) const {
+  for (const char* const sign : {"Connection refused", "Failed to resolve", "timed out"}) {
+    if (absl::StrContains(ToAbsl(log), sign)) {
+      return "; see that the brokers run, and that this machine reaches their addresses";
+    }
+  }
+  if (names_protocol_ || log.empty()) return "";
+  return "; if these brokers want TLS or a password, give security.protocol (docs/kafka.md)";
 }
 
 void KafkaHandle::KeepLog(const rd_kafka_t* handle, int /*level*/, const char* /*facility*/,

@@ -46,6 +46,7 @@ class KafkaHandle {
 
   const RdKafka& calls() const { return *calls_; }
   rd_kafka_t* get() const { return handle_; }
+  const std::string& brokers() const { return brokers_; }
 
   // NOT_FOUND for an unknown topic, with the names that are near.
   absl::StatusOr<std::vector<int32_t>> ListPartitions(const std::string& topic);
@@ -62,6 +63,8 @@ class KafkaHandle {
   absl::StatusOr<std::vector<int32_t>> AskForPartitions(rd_kafka_topic_t* asked,
                                                         const std::string& topic);
   absl::Status UnknownTopic(const std::string& topic);
+  // What to do about brokers that are not reached; `log` is what librdkafka has logged of that.
+  std::string_view AdviceFor(std::string_view log) const;
 
   const RdKafka* calls_ = nullptr;
   rd_kafka_type_t type_ = RD_KAFKA_CONSUMER;
@@ -75,5 +78,16 @@ class KafkaHandle {
 };
 
 inline constexpr int kKafkaAnswerMillis = 10'000;  // how long an answer is waited for
+// How long silent brokers are waited for, and after what time a warning says so.
+inline constexpr int kKafkaSilenceSeconds = 60;
+inline constexpr int kKafkaWarningSeconds = 10;
+
+// Prints on stderr that `what` is waited for, after `seconds` without an answer: a wait of a minute
+// must not look like a program that hangs.
+void WarnOfSilence(const std::string& brokers, std::string_view what, double seconds);
+
+// INVALID_ARGUMENT if the protocol is one with SASL, and the mechanism, or the name and password
+// that it takes, are missing.
+absl::Status CheckSaslSettings(const KafkaSettings& settings);
 
 }  // namespace muster::data

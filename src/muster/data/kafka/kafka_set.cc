@@ -8,7 +8,6 @@
 #include "muster/base/strings.h"
 #include "muster/data/kafka/kafka_source.h"
 #include "muster/formats/csv.h"
-#include "muster/formats/example.h"
 #include "muster/formats/sniff.h"
 
 namespace muster::data {
@@ -71,7 +70,7 @@ absl::StatusOr<Peeked> Peek(KafkaCluster& cluster, const Topic& topic) {
       }
       return ++records < kPeekedRecords;
     };
-    MUSTER_RETURN_IF_ERROR(reader->Read(range.begin, range.end, take));
+    MUSTER_RETURN_IF_ERROR(reader->Read(range.begin, range.end, take, nullptr));
     if (!peeked.where.empty()) return peeked;
   }
   return peeked;
@@ -101,15 +100,21 @@ absl::StatusOr<FileFormat> FindRecordFormat(const Peeked& peeked,
                "JsonSchemaSerializer, or value.converter JsonConverter) or as tf.Example"));
   }
   if (given.type) return *given.type;
-  const std::string_view value = StripFraming(first);
-  if (value.starts_with('{')) return FileFormat::kJsonLines;
-  return formats::DescribeExample(value).ok() ? FileFormat::kTfRecord : FileFormat::kCsv;
+  return RecognizeRecord(StripFraming(first)).value_or(FileFormat::kCsv);
+}
+
+absl::Status NoRecords(const std::string& name) {
+  return absl::InvalidArgumentError(StrCat(
+      name, ": has no records; write some (muster records to-kafka FILES --to NAME), or let ",
+      "a training wait for them (muster train --follow)"));
 }
 
 absl::StatusOr<KafkaRecords> FindRecords(const Peeked& peeked, const formats::DataFormat& given,
                                          const MessageColumns& added) {
   KafkaRecords records = {.added = added};
   MUSTER_ASSIGN_OR_RETURN(records.format, FindRecordFormat(peeked, given));
+  records.where = peeked.where;
+  records.is_given = given.type.has_value();
   if (records.format != FileFormat::kCsv) return records;
   formats::DataFormat format = given;
   format.header = false;
@@ -120,7 +125,6 @@ absl::StatusOr<KafkaRecords> FindRecords(const Peeked& peeked, const formats::Da
         [&](const std::string& column) { return std::ranges::find(names, column) == names.end(); });
     records.columns.insert(records.columns.end(), names.begin(), names.end());
   }
-  records.where = peeked.where;
   records.csv = format.csv(formats::GuessDelimiter(peeked.first, /*whole=*/true, format).byte);
   return records;
 }
@@ -138,7 +142,8 @@ RecordIndex MakeIndex(const OffsetRange& range, int64_t chunk) {
 
 class KafkaSet : public SourceSet {
  public:
-  explicit KafkaSet(KafkaSettings settings) : settings_(std::move(settings)) {}
+  KafkaSet(KafkaSettings settings, const std::atomic<bool>* stop)
+      : settings_(std::move(settings)), stop_(stop) {}
 
   absl::StatusOr<std::vector<SourceItem>> List(
       const std::vector<std::string>& patterns) const override {
@@ -208,7 +213,7 @@ class KafkaSet : public SourceSet {
       }
     }
     if (first.where.empty() && !spec.may_be_empty) {
-      return absl::InvalidArgumentError(StrCat("no records in ", spec.patterns.front()));
+      return NoRecords(spec.patterns.front());
     }
     MUSTER_ASSIGN_OR_RETURN(const KafkaRecords records, FindRecords(first, spec.format, *columns));
     std::vector<std::unique_ptr<RecordSource>> sources;
@@ -222,13 +227,14 @@ class KafkaSet : public SourceSet {
       }
       sources.push_back(
           std::make_unique<KafkaSource>(MakeChunkTable(taken, shard, spec.first_number),
-                                        std::move(of_shard), records, settings_));
+                                        std::move(of_shard), records, settings_, stop_));
     }
     return sources;
   }
 
  private:
   const KafkaSettings settings_;
+  const std::atomic<bool>* const stop_;
 };
 
 }  // namespace
@@ -247,8 +253,9 @@ absl::Status CheckNotCompacted(KafkaCluster& cluster, const KafkaName& name) {
              PrintKafkaName(allowed), ", and begin anew with --fresh-data if it was stopped"));
 }
 
-std::shared_ptr<const SourceSet> NewKafkaSet(KafkaSettings settings) {
-  return std::make_shared<KafkaSet>(std::move(settings));
+std::shared_ptr<const SourceSet> NewKafkaSet(KafkaSettings settings,
+                                             const std::atomic<bool>* stop) {
+  return std::make_shared<KafkaSet>(std::move(settings), stop);
 }
 
 absl::StatusOr<std::vector<std::string>> FixKafkaNames(const std::vector<std::string>& names,
@@ -263,7 +270,7 @@ absl::StatusOr<std::vector<std::string>> FixKafkaNames(const std::vector<std::st
     MUSTER_ASSIGN_OR_RETURN(const auto cluster, KafkaCluster::Connect(name.brokers, settings));
     MUSTER_ASSIGN_OR_RETURN(Topic topic, FindTopic(*cluster, std::move(name)));
     MUSTER_RETURN_IF_ERROR(CheckNotCompacted(*cluster, topic.name));
-    if (topic.size() == 0) return absl::InvalidArgumentError(StrCat(text, ": has no records"));
+    if (topic.size() == 0) return NoRecords(text);
     if (topic.name.chunk == 0) {
       MUSTER_ASSIGN_OR_RETURN(const Peeked peeked, Peek(*cluster, topic));
       topic.name.chunk = ChunkOffsets(peeked);

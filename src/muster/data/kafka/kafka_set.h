@@ -7,6 +7,7 @@
 // refused. Messages without a value (deletions of a compacted topic) are no records.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,8 +21,10 @@ namespace muster::data {
 // The most offsets of a chunk: so many if no record shows how long records are.
 inline constexpr int64_t kMaxChunkOffsets = 1 << 20;
 
-// Returns the set; nothing is connected yet. Add it to SourceSpec::schemes as kKafkaScheme.
-std::shared_ptr<const SourceSet> NewKafkaSet(KafkaSettings settings);
+// Returns the set; nothing is connected yet. Add it to SourceSpec::schemes as kKafkaScheme. When
+// `stop` is set, reads of silent brokers are given up (PartitionReader::Read).
+std::shared_ptr<const SourceSet> NewKafkaSet(KafkaSettings settings,
+                                             const std::atomic<bool>* stop = nullptr);
 
 // Returns the names with the ranges of the records that exist now, and with the size of their
 // chunks: they mean the same records, in the same chunks, for every process at every time. Names

@@ -73,14 +73,22 @@ void ReadingTurns::End() {
 }
 
 KafkaSource::KafkaSource(ChunkTable table, std::vector<KafkaPartition> partitions,
-                         KafkaRecords records, KafkaSettings settings)
+                         KafkaRecords records, KafkaSettings settings,
+                         const std::atomic<bool>* stop)
     : table_(std::move(table)),
       partitions_(std::move(partitions)),
       records_(std::move(records)),
       settings_(std::move(settings)),
+      stop_(stop),
       lanes_(partitions_.size()) {}
 
-KafkaSource::~KafkaSource() = default;
+KafkaSource::~KafkaSource() {
+  const MutexLock lock(&mutex_);
+  if (failure_.ok()) return;
+  // librdkafka may wait without end to destroy a client that has read from a deleted topic: clients
+  // whose reads have failed live as long as the process.
+  for (auto& [brokers, cluster] : clusters_) static_cast<void>(cluster.release());
+}
 
 absl::StatusOr<KafkaCluster*> KafkaSource::Connect(const std::string& brokers) const {
   const MutexLock lock(&mutex_);
@@ -142,24 +150,32 @@ absl::StatusOr<std::shared_ptr<const Chunk>> KafkaSource::Read(size_t number) co
 
 absl::Status KafkaSource::ReadRange(size_t number, uint64_t begin, uint64_t end,
                                     const PartitionReader::Take& take) const {
-  const KafkaPartition& partition = partitions_[number];
   Lane& lane = lanes_[number];
   lane.turns.Begin(begin);
-  absl::Status status;
-  if (lane.reader == nullptr) {
-    auto opened = [&]() -> absl::StatusOr<std::unique_ptr<PartitionReader>> {
-      MUSTER_ASSIGN_OR_RETURN(KafkaCluster* const cluster, Connect(partition.brokers));
-      return cluster->OpenPartition(partition.topic, partition.partition,
-                                    records_.added.HeaderNames());
-    }();
-    status = opened.status();
-    if (opened.ok()) lane.reader = *std::move(opened);
-  }
+  absl::Status status = GetFailure();
   if (status.ok()) {
-    status = lane.reader->Read(static_cast<int64_t>(begin), static_cast<int64_t>(end), take);
+    status = ReadInTurn(partitions_[number], lane, begin, end, take);
+    const MutexLock lock(&mutex_);
+    failure_.Update(status);
   }
   lane.turns.End();
   return status;
+}
+
+absl::Status KafkaSource::ReadInTurn(const KafkaPartition& partition, Lane& lane, uint64_t begin,
+                                     uint64_t end, const PartitionReader::Take& take) const {
+  if (lane.reader == nullptr) {
+    MUSTER_ASSIGN_OR_RETURN(KafkaCluster* const cluster, Connect(partition.brokers));
+    MUSTER_ASSIGN_OR_RETURN(
+        lane.reader,
+        cluster->OpenPartition(partition.topic, partition.partition, records_.added.HeaderNames()));
+  }
+  return lane.reader->Read(static_cast<int64_t>(begin), static_cast<int64_t>(end), take, stop_);
+}
+
+absl::Status KafkaSource::GetFailure() const {
+  const MutexLock lock(&mutex_);
+  return failure_;
 }
 
 absl::StatusOr<std::unique_ptr<ChunkStream>> KafkaSource::Stream(size_t chunk) const {
@@ -171,6 +187,12 @@ absl::Status KafkaSource::CountBad(size_t /*chunk*/, const Chunk& /*piece*/) con
 }
 
 absl::StatusOr<std::unique_ptr<formats::RowDecoder>> KafkaSource::NewDecoder(
+    const formats::Schema& schema) const {
+  MUSTER_ASSIGN_OR_RETURN(auto decoder, NewFormatDecoder(schema));
+  return NewTopicDecoder(std::move(decoder), records_);
+}
+
+absl::StatusOr<std::unique_ptr<formats::RowDecoder>> KafkaSource::NewFormatDecoder(
     const formats::Schema& schema) const {
   switch (records_.format) {
     case FileFormat::kTfRecord:

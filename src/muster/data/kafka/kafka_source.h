@@ -61,8 +61,10 @@ class SpareChunks : public std::enable_shared_from_this<SpareChunks> {
 class KafkaSource : public RecordSource {
  public:
   // `partitions` are the items of the table. Brokers are connected when they are first read from.
+  // `stop` as in PartitionReader::Read; it may be null. After a read that has failed all others
+  // fail, without waiting for the brokers once more.
   KafkaSource(ChunkTable table, std::vector<KafkaPartition> partitions, KafkaRecords records,
-              KafkaSettings settings);
+              KafkaSettings settings, const std::atomic<bool>* stop = nullptr);
   ~KafkaSource() override;
 
   const std::vector<std::string>& files() const override { return table_.names; }
@@ -90,14 +92,21 @@ class KafkaSource : public RecordSource {
   absl::Status ReadRange(size_t partition, uint64_t begin, uint64_t end,
                          const PartitionReader::Take& take) const;
   absl::StatusOr<KafkaCluster*> Connect(const std::string& brokers) const;
+  absl::Status ReadInTurn(const KafkaPartition& partition, Lane& lane, uint64_t begin, uint64_t end,
+                          const PartitionReader::Take& take) const;
+  absl::Status GetFailure() const;
+  absl::StatusOr<std::unique_ptr<formats::RowDecoder>> NewFormatDecoder(
+      const formats::Schema& schema) const;
 
   const ChunkTable table_;
   const std::vector<KafkaPartition> partitions_;
   const KafkaRecords records_;
   const KafkaSettings settings_;
+  const std::atomic<bool>* const stop_;
   const std::shared_ptr<SpareChunks> spare_ = std::make_shared<SpareChunks>();
   mutable Mutex mutex_;
   mutable std::map<std::string, std::unique_ptr<KafkaCluster>> clusters_ ABSL_GUARDED_BY(mutex_);
+  mutable absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // of the first read that has failed
   mutable std::vector<Lane> lanes_;  // by partition; after clusters_, which outlive the readers
 };
 

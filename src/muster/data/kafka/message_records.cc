@@ -1,5 +1,6 @@
 #include "muster/data/kafka/message_records.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "muster/base/strings.h"
@@ -34,7 +35,71 @@ std::string Quoted(std::string_view text) {
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+const char* NameRecord(FileFormat format) {
+  switch (format) {
+    case FileFormat::kJsonLines:
+      return "a JSON object";
+    case FileFormat::kCsv:
+      return "a row of CSV";
+    case FileFormat::kTfRecord:
+      return "a tf.Example";
+  }
+  return "";
+}
+
+class TopicDecoder : public formats::RowDecoder {
+ public:
+  TopicDecoder(std::unique_ptr<formats::RowDecoder> decoder, const KafkaRecords& records)
+      : decoder_(std::move(decoder)),
+        format_(records.format),
+        why_(records.is_given ? "as --data-format says"
+                              : StrCat("as its first record is (", records.where, ")")) {}
+
+  absl::Status Decode(std::string_view record, formats::Columns* columns) override {
+    return Explain(decoder_->Decode(record, columns), record);
+  }
+  void UseLayout(int layout) override { decoder_->UseLayout(layout); }
+  bool DecodesRuns() const override { return decoder_->DecodesRuns(); }
+  absl::Status DecodeRun(std::span<const std::string_view> records, formats::Columns* columns,
+                         size_t* decoded) override {
+    const absl::Status status = decoder_->DecodeRun(records, columns, decoded);
+    return status.ok() ? status : Explain(status, records[*decoded]);
+  }
+
+ private:
+  absl::Status Explain(const absl::Status& status, std::string_view record) const {
+    if (status.ok()) return status;
+    const std::optional<FileFormat> found = RecognizeRecord(record);
+    const bool may_be_csv = record.find_first_of(",;|\t\1") != std::string_view::npos;
+    if (!found || found == format_ || (found == FileFormat::kCsv && !may_be_csv)) return status;
+    return {status.code(),
+            StrCat("looks like ", NameRecord(*found), ", but each record of the topic is read as ",
+                   NameRecord(format_), ", ", why_, ": a topic has records of one format")};
+  }
+
+  const std::unique_ptr<formats::RowDecoder> decoder_;
+  const FileFormat format_;
+  const std::string why_;
+};
+
 }  // namespace
+
+std::optional<FileFormat> RecognizeRecord(std::string_view value) {
+  if (value.starts_with('{')) return FileFormat::kJsonLines;
+  if (formats::DescribeExample(value).ok()) return FileFormat::kTfRecord;
+  // Hive's delimiter is the byte 1.
+  const auto is_control = [](char byte) {
+    return static_cast<unsigned char>(byte) < ' ' && byte != '\t' && byte != '\r' && byte != '\n' &&
+           byte != '\1';
+  };
+  if (std::ranges::any_of(value, is_control)) return std::nullopt;
+  return FileFormat::kCsv;
+}
+
+std::unique_ptr<formats::RowDecoder> NewTopicDecoder(std::unique_ptr<formats::RowDecoder> decoder,
+                                                     const KafkaRecords& records) {
+  return std::make_unique<TopicDecoder>(std::move(decoder), records);
+}
 
 std::string_view StripFraming(std::string_view value) {
   const bool framed =

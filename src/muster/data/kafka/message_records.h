@@ -3,6 +3,8 @@
 // or features of a tf.Example. Decoders then need not know of messages.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "muster/formats/columns.h"
 #include "muster/formats/csv.h"
 #include "muster/formats/data_format.h"
+#include "muster/formats/decoder.h"
 #include "muster/formats/example.h"
 
 namespace muster::data {
@@ -22,7 +25,8 @@ struct KafkaRecords {
   formats::CsvOptions csv = {};
   std::vector<std::string> columns = {};  // of CSV, with those of `added` at the end
   MessageColumns added = {};
-  std::string where = {};  // the first record, for messages about its columns
+  std::string where = {};  // the first record, for messages
+  bool is_given = false;   // whether --data-format says the format, and not the first record
 };
 
 // What Confluent's serializers put before a value: a zero byte and the number of a schema.
@@ -30,6 +34,14 @@ inline constexpr size_t kFramingBytes = 5;
 // Skips what Confluent's serializers put before a JSON object: a zero byte and the number of a
 // schema. Other values are returned as they are.
 std::string_view StripFraming(std::string_view value);
+
+// The format that a record has by its bytes; nullopt for bytes that are none of the three.
+std::optional<formats::FileFormat> RecognizeRecord(std::string_view value);
+
+// A decoder of the topic's records, by one of their format. The error of a record that has another
+// format says so.
+std::unique_ptr<formats::RowDecoder> NewTopicDecoder(std::unique_ptr<formats::RowDecoder> decoder,
+                                                     const KafkaRecords& records);
 
 // One owner thread.
 class MessageRecords {

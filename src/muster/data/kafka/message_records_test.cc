@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "muster/base/strings.h"
+#include "muster/formats/json_lines.h"
+
 namespace muster::data {
 namespace {
 
 using formats::FileFormat;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 const MessageColumns kColumns = {.key = "user", .timestamp = "at", .headers = {{"source", "from"}}};
 
@@ -70,6 +74,39 @@ TEST_F(MessageRecordsTest, WithoutColumnsAValueStaysAsItIs) {
   for (const auto format : {FileFormat::kCsv, FileFormat::kJsonLines, FileFormat::kTfRecord}) {
     EXPECT_EQ(RecordOf(format, "{\"a\":1}\n", full_, {}), "{\"a\":1}\n");
   }
+}
+
+TEST(TopicDecoderTest, ARecordOfAnotherFormatIsNamed) {
+  formats::Schema schema;
+  schema.fields.emplace_back().name = "a";
+  formats::Columns rows(schema);
+  const auto why = [&](const KafkaRecords& records, std::string_view record) {
+    auto decoder = records.format == FileFormat::kCsv
+                       ? formats::NewCsvDecoder(schema, {{"a"}}, records.csv)
+                       : formats::NewJsonDecoder(schema);
+    EXPECT_TRUE(decoder.ok()) << decoder.status();
+    const auto whole = NewTopicDecoder(*std::move(decoder), records);
+    const std::string_view run[] = {record};
+    size_t decoded = 0;
+    const absl::Status of_run = whole->DecodeRun(run, &rows, &decoded);
+    EXPECT_EQ(whole->Decode(record, &rows), of_run);
+    return std::string(ToStd(of_run.message()));
+  };
+  KafkaRecords records = {.format = FileFormat::kJsonLines, .where = "t/0: offset 3"};
+  EXPECT_EQ(why(records, "{\"a\": \"1\"}"), "");
+  EXPECT_EQ(
+      why(records, "1,2"),
+      "looks like a row of CSV, but each record of the topic is read as a JSON object, as its "
+      "first record is (t/0: offset 3): a topic has records of one format");
+  EXPECT_THAT(why(records, std::string("\x0a\x00", 2)), HasSubstr("looks like a tf.Example, but"));
+  EXPECT_EQ(why(records, "broken"), "not a JSON object");
+  EXPECT_EQ(why(records, "{broken").find("looks like"), std::string::npos);
+  records = {.format = FileFormat::kCsv, .is_given = true};
+  EXPECT_EQ(why(records, "1"), "");
+  EXPECT_THAT(
+      why(records, "{\"a\": 1, \"b\": 2}"),
+      HasSubstr("looks like a JSON object, but each record of the topic is read as a row of "
+                "CSV, as --data-format says"));
 }
 
 }  // namespace

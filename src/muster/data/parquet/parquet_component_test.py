@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import os
 import pathlib
 import random
@@ -48,7 +49,7 @@ def make_table(rows: int, seed: int) -> pyarrow.Table:
     def many(make: Any) -> Any:
         return some([make() for _ in range(chance.randrange(4))])
 
-    start = datetime.datetime(2026, 11, 20)
+    start = datetime.datetime(1969, 12, 26, 0, 0, 0, 250_000)  # some are before 1970, all have fractions
     columns = {
         "i": pyarrow.array([some(chance.randrange(100)) for _ in range(rows)], pyarrow.int16()),
         "big": pyarrow.array([chance.randrange(-(2**62), 2**62) for _ in range(rows)]),
@@ -78,7 +79,7 @@ def expected(table: pyarrow.Table, dt: str) -> list[dict[str, Any]]:
     defaults = {"i": -1, "flag": 0, "x": 0.5, "word": "none"}
     found = []
     for row in table.drop(["unused"]).to_pylist():
-        row["day"] = int(row["day"].replace(tzinfo=datetime.timezone.utc).timestamp())
+        row["day"] = math.floor(row["day"].replace(tzinfo=datetime.timezone.utc).timestamp())
         features = {}
         for name, value in row.items():
             value = defaults.get(name) if value is None else value

@@ -1,6 +1,8 @@
 #include "muster/data/parquet/parquet_set.h"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -34,6 +36,26 @@ RecordIndex MakeIndex(const std::vector<uint64_t>& groups, uint64_t bytes) {
     index.end += rows;
   }
   return index;
+}
+
+// Makes the columns those of another file too: integers and floats are floats, other types that
+// differ are text.
+void Widen(const std::vector<KnownColumn>& of_file, std::vector<KnownColumn>* columns) {
+  const auto is_number = [](const KnownColumn& column) {
+    return column.type == formats::ValueType::kInt || column.type == formats::ValueType::kFloat;
+  };
+  for (const KnownColumn& other : of_file) {
+    const auto known = std::ranges::find(*columns, other.name, &KnownColumn::name);
+    if (known == columns->end()) {
+      columns->push_back(other);
+    } else if (!known->type || !other.type) {
+      known->type = std::nullopt;
+    } else if (known->type != other.type || known->is_date != other.is_date) {
+      const bool are_numbers = is_number(*known) && is_number(other);
+      known->type = are_numbers ? formats::ValueType::kFloat : formats::ValueType::kString;
+      known->is_date = false;
+    }
+  }
 }
 
 class ParquetSet : public SourceSet {
@@ -74,8 +96,12 @@ class ParquetSet : public SourceSet {
       return absl::NotFoundError(StrCat("no Parquet file in ", patterns.front()));
     }
     MUSTER_ASSIGN_OR_RETURN(auto lane, lanes_->Take());
-    auto columns = lane->DescribeColumns(items.front().name);
-    if (columns.ok()) lanes_->GiveBack(std::move(lane));
+    std::vector<KnownColumn> columns;
+    for (const SourceItem& item : items) {
+      MUSTER_ASSIGN_OR_RETURN(const auto of_file, lane->DescribeColumns(item.name));
+      Widen(of_file, &columns);
+    }
+    lanes_->GiveBack(std::move(lane));
     return columns;
   }
 

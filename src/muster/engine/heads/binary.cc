@@ -30,7 +30,9 @@ class BinaryHead final : public HeadKind {
   }
   std::string FindFault(const HeadSpec& /*spec*/, float label) const override {
     if (label == 0 || label == 1) return "";
-    return "is not 0 or 1, as a binary head needs; other values need 'words' for the label";
+    return "is not 0 or 1, as a binary head needs; a label of two other values lists them "
+           "('words'), "
+           "one of N classes needs 'head: {multi_class: N}', a quantity 'head: regression'";
   }
 
   std::unique_ptr<Head> NewHead(const HeadSpec& spec) const override {

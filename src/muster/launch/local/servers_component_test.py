@@ -120,6 +120,52 @@ def test_killed_tasks_change_no_byte_in_synchronous_training(
     assert_counted(said, 3000 * EPOCHS, repeats=victim.startswith("ps"))
 
 
+def make_large(trainings: Trainings) -> None:
+    """Tables of more than 1 MiB, which servers save and load by themselves."""
+    spec = trainings.jobs.folder / "spec.yaml"
+    spec.write_text(SPEC.replace("buckets: 50", "buckets: 300000"))
+
+
+def test_tables_that_servers_save_are_read_by_tensorflow_and_by_others(trainings: Trainings) -> None:
+    make_large(trainings)
+    trainings.ok("allreduce", "--workers", 2, "--max-steps", 60)
+    trainings.ok("served", "--workers", 2, "--ps", 2, "--strategy", "ps-sync", "--max-steps", 30)
+    trainings.ok("served", "--workers", 2, "--ps", 3, "--strategy", "ps-sync", "--max-steps", 60)
+    folder = trainings.jobs.folder / "served"
+    files = sorted(path.name for path in folder.glob("model.ckpt-60.data-*"))
+    assert files == [f"model.ckpt-60.data-0000{i}-of-00004" for i in range(4)]
+    # The servers' files have the rows, and the chief's what is left.
+    assert (folder / files[0]).stat().st_size < 100_000 < (folder / files[1]).stat().st_size
+    served = tensors(trainings, "served")
+    for name, value in tensors(trainings, "allreduce").items():
+        difference = np.abs(served[name] - value).max()
+        assert difference <= 1e-5 * np.abs(value).max(), name
+    assert auc(trainings, "served") == pytest.approx(auc(trainings, "allreduce"), abs=1e-5)
+    trainings.jobs.ok("export", "--model-dir", "served", "--out", "out")
+    exported = tf.train.load_checkpoint(str(trainings.jobs.folder / "out/variables/variables"))
+    shapes = exported.get_variable_to_shape_map()
+    (name,) = (name for name, shape in shapes.items() if shape == [300000, 4])
+    written = exported.get_tensor(name)
+    assert any(np.array_equal(value, written) for value in served.values())
+    # A process that trains alone goes on from there.
+    trainings.ok("served", "--max-steps", 70, "--fresh-data")
+
+
+@pytest.mark.parametrize("victim", ["chief-0", "ps-1"])
+def test_killed_tasks_change_no_byte_of_tables_that_servers_save(
+    trainings: Trainings, victim: str
+) -> None:
+    make_large(trainings)
+    flags = ("--workers", 2, "--ps", 2, "--strategy", "ps-sync", "--epochs", 40, "--save-steps", 500)
+    kill_in_training(trainings, flags, victim, step=500)
+    if "large" not in UNBROKEN:
+        trainings.ok("unbroken", *flags)
+        UNBROKEN["large"] = tensors(trainings, "unbroken")
+    assert_same_bytes(trainings, "broken", UNBROKEN["large"])
+    left = [path.name for path in (trainings.jobs.folder / "broken").iterdir() if ".tmp-" in path.name]
+    assert left == []
+
+
 def test_a_stopped_server_is_replaced_and_changes_no_byte(trainings: Trainings) -> None:
     said = kill_in_training(trainings, SYNCHRONOUS, "ps-1", step=500, how=signal.SIGSTOP)
     assert "ps-1 failed: was stopped (SIGSTOP)" in said

@@ -12,6 +12,7 @@ from testbed.daemons import run
 from testbed.hadoop.cluster import Hdfs
 from testbed.hadoop.yarn import Yarn
 from testbed.hadoop.yarn_jobs import YarnJobs
+from testbed.trainings import SPEC, write_rows
 
 # Two nodes have room for seven containers of this size, or for six beside several ApplicationMasters.
 SIZE, ROOM, TASKS = "2Gi", 6, 5
@@ -92,3 +93,25 @@ def test_two_jobs_that_hold_what_each_other_needs_both_end(jobs: YarnJobs) -> No
         jobs.wait_until_nothing_runs(name)
     started = (jobs.folder / "starts").read_text().split()
     assert len(started) == len(set(started)) == ROOM + 2 * TASKS, "no task started before all could"
+
+
+def test_an_elastic_training_begins_with_the_replicas_that_there_is_room_for(jobs: YarnJobs) -> None:
+    begin(jobs, "first", ROOM - 2, "while [ ! -e go ]; do sleep 0.2; done", "--memory", SIZE)
+    jobs.wait(lambda: {t["phase"] for t in jobs.status("first")["tasks"]} == {"running"}, "for it to run")
+    write_rows(jobs.folder / "rows.csv", 3000)
+    (jobs.folder / "spec.yaml").write_text(SPEC)
+    url = f"{jobs.yarn.hdfs.url}/tests/elastic"
+    jobs.ok("fs", "mkdir", url)
+    jobs.ok("fs", "put", jobs.folder / "rows.csv", url)
+    running = jobs.start("train", "spec.yaml", f"{url}/model", "--train", f"{url}/rows.csv", "--epochs", 300,
+                         "--workers", "2:4", "--on", "yarn", "--memory", SIZE, "--job", "elastic",
+                         "--gang-timeout", "60s")  # fmt: skip
+    jobs.wait(lambda: (jobs.home / "jobs/elastic/place.json").exists(), "for the job")
+    jobs.wait(lambda: jobs.task("elastic", "chief-0").get("step", 0) > 100, "for its steps")
+    phases = [task["phase"] for task in jobs.status("elastic")["tasks"]]
+    assert 2 <= phases.count("running") < 4, phases
+    (jobs.folder / "go").touch()  # from now on there is room for all
+    out, err = running.communicate(timeout=300)
+    assert running.returncode == 0, out + err + jobs.logs()
+    assert "joined at step" in out + err
+    assert "gave_back" not in jobs.status("elastic")

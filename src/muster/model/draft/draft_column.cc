@@ -261,8 +261,8 @@ std::string DescribeUnread(const ColumnProfile& column) {
                     ", are read as words; write the numbers alone, as 1234.5");
     case ColumnProfile::Unread::kMonthOrDay:
       return StrCat("dates such as ", example, ", of which month and day could be exchanged, are ",
-                    "read as words; give --dates month_first or --dates day_first, or write them ",
-                    "as 2026-11-24");
+                    "read as words; give --dates month_first or --dates day_first, whichever ",
+                    "fits all of them, or write them as 2026-11-24");
     case ColumnProfile::Unread::kShortDates:
       return StrCat("dates such as ", example,
                     ", with a year of two digits, are read as words; give --dates month_first or ",

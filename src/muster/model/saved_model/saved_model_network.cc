@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "muster/model/model.h"
+#include "muster/model/saved_model/saved_model_lookup.h"
 
 namespace muster::model {
 namespace {
@@ -66,7 +67,8 @@ class NetworkWriter {
         int64_t rows = 0;
         const GraphIds ids = features_.IdsInto(column, variable, part, &rows);
         const std::string table = variables_.Handle(variable, {rows, logits_});
-        parts.push_back(Combined(part, Gathered(part, table, ids), ids, Combiner::kSum));
+        const TableRows gathered = GatherRows(part, table, ids, /*max_norm=*/0, &graph_);
+        parts.push_back(CombineRows(part, gathered, ids, Combiner::kSum, &graph_));
       } else {
         const std::string weights =
             variables_.Value(variable, {spec_.features.Width(column), logits_});
@@ -151,10 +153,9 @@ class NetworkWriter {
   }
 
  private:
-  // Adds a node whose only type attribute is T = float.
   std::string Floats(const std::string& name, std::string_view op,
                      std::initializer_list<std::string> inputs) {
-    return graph_.Node(name, op, inputs, {TypeAttr("T", DataType::kFloat)});
+    return FloatNode(name, op, inputs, &graph_);
   }
 
   std::string InputLayer(const std::string& part, const DnnSpec& dnn, int64_t* width) {
@@ -222,18 +223,9 @@ class NetworkWriter {
         {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32), IntAttr("N", count)});
   }
 
-  // Sums the squares over the last dimension, which becomes 1.
-  std::string SumOfSquares(const std::string& name, const std::string& rows) {
-    return graph_.Node(StrCat(name, "/Sum"), "Sum",
-                       {Floats(StrCat(name, "/Square"), "Square", {rows}),
-                        graph_.Int32(StrCat(name, "/axis"), -1)},
-                       {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32),
-                        BoolAttr("keep_dims", true)});
-  }
-
   // Applies tf.math.l2_normalize to each row.
   std::string Normalized(const std::string& name, const std::string& rows) {
-    const std::string squares = SumOfSquares(name, rows);
+    const std::string squares = SumSquares(name, rows, &graph_);
     const std::string least = graph_.Float(StrCat(name, "/least"), 1e-12F);
     const std::string factor =
         Floats(StrCat(name, "/Rsqrt"), "Rsqrt",
@@ -253,90 +245,12 @@ class NetworkWriter {
     int64_t all_rows = 0;
     const GraphIds ids = features_.IdsInto(categorical, variable, name, &all_rows);
     const std::string table = variables_.Handle(variable, {all_rows, column.dimension});
-    const Rows rows = Gathered(name, table, ids, column.max_norm);
+    const TableRows rows = GatherRows(name, table, ids, column.max_norm, &graph_);
     if (column.pooling == features::Pooling::kNone) {
-      return Combined(name, rows, ids, column.combiner);
+      return CombineRows(name, rows, ids, column.combiner, &graph_);
     }
     const std::string steps = ids.present.empty() ? rows.has_id : ids.present;
     return PooledSteps(StrCat(name, "/pooled"), rows.values, steps, column.pooling, &graph_);
-  }
-
-  // Rows of a table by ids, [batch, columns], or by lists of ids, [batch, n, columns]; zeros where
-  // there is no id. `mask` is `has_id` with a last dimension of 1.
-  struct Rows {
-    std::string values, has_id, mask;
-  };
-
-  Rows Gathered(const std::string& name, const std::string& table, const GraphIds& ids,
-                double max_norm = 0) {
-    const auto ints = [&](std::string_view op, int64_t operand) {
-      const std::string node = StrCat(name, "/", op);
-      return graph_.Node(node, op, {ids.tensor, graph_.Int64(StrCat(node, "/y"), operand)},
-                         {TypeAttr("T", DataType::kInt64)});
-    };
-    std::string values =
-        graph_.Node(StrCat(name, "/rows"), "ResourceGather", {table, ints("Maximum", 0)},
-                    {TypeAttr("dtype", DataType::kFloat), TypeAttr("Tindices", DataType::kInt64)});
-    if (max_norm > 0) values = Clipped(StrCat(name, "/clip_by_norm"), values, max_norm);
-    Rows rows;
-    rows.has_id = ints("GreaterEqual", 0);
-    rows.mask = Expanded(StrCat(name, "/has_id"), rows.has_id, DataType::kBool);
-    rows.values = Floats(StrCat(name, "/masked"), "SelectV2",
-                         {rows.mask, values, graph_.Float(StrCat(name, "/zero"), 0)});
-    return rows;
-  }
-
-  // Appends a last dimension of 1.
-  std::string Expanded(const std::string& name, const std::string& tensor, DataType type) {
-    return graph_.Node(name, "ExpandDims", {tensor, graph_.Int32(StrCat(name, "/dim"), -1)},
-                       {TypeAttr("T", type), TypeAttr("Tdim", DataType::kInt32)});
-  }
-
-  // Applies tf.clip_by_norm over the last dimension.
-  std::string Clipped(const std::string& name, const std::string& rows, double max_norm) {
-    const std::string limit = graph_.Float(StrCat(name, "/max_norm"), static_cast<float>(max_norm));
-    const std::string squares = SumOfSquares(name, rows);
-    const std::string norm = Floats(StrCat(name, "/Sqrt"), "Sqrt", {squares});
-    return Floats(StrCat(name, "/truediv"), "RealDiv",
-                  {Floats(StrCat(name, "/mul"), "Mul", {rows, limit}),
-                   Floats(StrCat(name, "/Maximum"), "Maximum", {norm, limit})});
-  }
-
-  // Combines the table's rows over the ids of a batch row, as tf.nn.safe_embedding_lookup_sparse:
-  // zeros for a row without ids. [batch, columns]
-  std::string Combined(const std::string& name, const Rows& rows, const GraphIds& ids,
-                       Combiner combiner) {
-    if (!ids.list && ids.weights.empty()) return rows.values;
-    std::string values = rows.values;
-    std::string factor;  // for each id, 0 where there is none; [batch, 1] or [batch, n, 1]
-    const std::string zero = graph_.Float(StrCat(name, "/no_weight"), 0);
-    if (ids.weights.empty()) {
-      factor = graph_.Node(StrCat(name, "/ones"), "Cast", {rows.mask},
-                           {TypeAttr("SrcT", DataType::kBool), TypeAttr("DstT", DataType::kFloat)});
-    } else {
-      factor = Floats(
-          StrCat(name, "/weights"), "SelectV2",
-          {rows.mask, Expanded(StrCat(name, "/all_weights"), ids.weights, DataType::kFloat), zero});
-      if (combiner != Combiner::kSum) {
-        factor = Floats(StrCat(name, "/positive"), "Maximum", {factor, zero});
-      }
-      values = Floats(StrCat(name, "/weighted"), "Mul", {values, factor});
-    }
-    const auto sum = [&](std::string_view part, const std::string& of) {
-      return ids.list ? SumOverList(StrCat(name, "/", part), of) : of;
-    };
-    const std::string total = sum("Sum", values);
-    if (combiner == Combiner::kSum) return total;
-    if (combiner == Combiner::kSqrtN) factor = Floats(StrCat(name, "/Square"), "Square", {factor});
-    std::string divisor = sum("count", factor);
-    if (combiner == Combiner::kSqrtN) divisor = Floats(StrCat(name, "/Sqrt"), "Sqrt", {divisor});
-    return Floats(StrCat(name, "/DivNoNan"), "DivNoNan", {total, divisor});
-  }
-
-  // Sums [batch, n, columns] to [batch, columns].
-  std::string SumOverList(const std::string& name, const std::string& values) {
-    return graph_.Node(name, "Sum", {values, graph_.Int32(StrCat(name, "/axis"), 1)},
-                       {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32)});
   }
 
   std::string Dense(const std::string& name, const std::string& input, int64_t width,

@@ -197,10 +197,16 @@ absl::Status Channel::Usable() const {
   return Annotate(broken_, StrCat("the channel to ", peer_, " broke before"));
 }
 
-void Channel::set_generation(uint64_t generation) {
+absl::Status Channel::Renew(uint64_t generation, Deadline deadline, const Interrupt& interrupt) {
+  if (reader_.damaged()) return Annotate(absl::DataLossError("its frames are damaged"), peer_);
+  broken_ = absl::AbortedError(StrCat("generation ", options_.generation, " is over"));
+  writer_.Renew(generation);
+  const auto step = [&](FrameReader& reader, bool* done) { return reader.Renew(generation, done); };
+  MUSTER_RETURN_IF_ERROR(
+      ExchangeLoop("renew the connection", this, this, deadline, interrupt).Run(step));
   options_.generation = generation;
-  writer_.set_generation(generation);
-  reader_.set_generation(generation);
+  broken_ = absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::Status Channel::Send(uint16_t type, ConstBytes message, Deadline deadline,

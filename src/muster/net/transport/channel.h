@@ -103,8 +103,11 @@ class Channel {
   // "worker 1 (tcp://10.0.0.2:4711)"
   const std::string& peer() const { return peer_; }
   uint64_t generation() const { return options_.generation; }
-  // Between messages only. Frames of the old generation that are still in transit will be refused.
-  void set_generation(uint64_t generation);
+  // Begins a later generation on the same connection, which the peer must do at the same time.
+  // What either has sent of older generations is dropped, also the rest of a message that was given
+  // up; an error of such a message is forgotten. After an error nothing may be sent or received;
+  // if `interrupt` caused it, Renew may be called for a still later generation.
+  absl::Status Renew(uint64_t generation, process::Deadline deadline, const Interrupt& interrupt);
   Stream& stream() { return *stream_; }
 
  private:

@@ -188,6 +188,105 @@ TEST(ChannelTest, AnotherGenerationIsFencedWithBothNamed) {
   EXPECT_THAT(std::string(fenced.message()), HasSubstr("generation 5"));
 }
 
+// Whatever a generation has left on the connection, the next one begins with its own messages.
+TEST(ChannelTest, AConnectionIsUsedAgainInALaterGeneration) {
+  for (const bool checksum : {false, true}) {
+    const Pair pair =
+        MakePair({.generation = 4, .checksum = checksum}, {.generation = 4, .checksum = checksum});
+    const std::string large(10 << 20, 'x');
+    const auto renew = [&](uint64_t generation) {
+      absl::Status other;
+      std::thread thread([&] { other = pair.b->Renew(generation, Soon(), *pair.interrupt); });
+      const absl::Status status = pair.a->Renew(generation, Soon(), *pair.interrupt);
+      thread.join();
+      EXPECT_TRUE(status.ok() && other.ok()) << status << other;
+      EXPECT_EQ(pair.a->generation(), generation);
+      for (const auto& [from, to] : {std::pair(&pair.a, &pair.b), std::pair(&pair.b, &pair.a)}) {
+        const std::string text = StrCat("in generation ", generation);
+        ASSERT_TRUE((*from)->Send(7, Bytes(text), Soon(), *pair.interrupt).ok());
+        const absl::StatusOr<Message> got = (*to)->Receive(Soon(), *pair.interrupt);
+        ASSERT_TRUE(got.ok()) << got.status();
+        EXPECT_EQ(Text(got->bytes()), text);
+      }
+    };
+    renew(5);  // nothing is left
+    // A message that nobody received, and half of one in each direction.
+    ASSERT_TRUE(pair.a->Send(1, Bytes("old"), Soon(), *pair.interrupt).ok());
+    for (Channel* channel : {pair.a.get(), pair.b.get()}) {
+      EXPECT_FALSE(channel->Send(1, Bytes(large), Deadline::After(0), *pair.interrupt).ok());
+    }
+    renew(6);
+    // A reader within a message that its sender gives up, with and without its failure.
+    for (const bool tells : {false, true}) {
+      std::string in(large.size(), '\0');
+      EXPECT_FALSE(pair.a->Send(1, Bytes(large), Deadline::After(0), *pair.interrupt).ok());
+      const absl::Status cut = pair.b->ReceiveInto(1, std::as_writable_bytes(std::span(in)),
+                                                   Deadline::After(0.01), *pair.interrupt);
+      EXPECT_EQ(cut.code(), absl::StatusCode::kDeadlineExceeded) << cut;
+      if (tells) {
+        pair.a->SendFailure(absl::AbortedError("over"), Deadline::After(0)).IgnoreError();
+      }
+      renew(tells ? 8 : 7);
+    }
+    // Both have heard of the failure.
+    const absl::Status why = absl::UnavailableError("rank 3 is gone");
+    for (const auto& [from, to] : {std::pair(&pair.a, &pair.b), std::pair(&pair.b, &pair.a)}) {
+      ASSERT_TRUE((*from)->SendFailure(why, Soon()).ok());
+      EXPECT_FALSE((*from)->Receive(Soon(), *pair.interrupt).ok());
+      if (from == &pair.a) {
+        EXPECT_EQ((*to)->Receive(Soon(), *pair.interrupt).status(), why);
+      }
+    }
+    renew(9);
+  }
+}
+
+TEST(ChannelTest, AGenerationThatEndedBeforeItBeganIsPassedOver) {
+  const Pair pair = MakePair({.generation = 4}, {.generation = 4});
+  // b learns of generation 5, and then, without an answer, of its end.
+  const auto over = Interrupt::Create().value();
+  std::thread ends([&] { over->Set(absl::AbortedError("generation 5 is over")); });
+  const absl::Status passed = pair.b->Renew(5, Soon(), *over);
+  EXPECT_EQ(passed.message(), "generation 5 is over");
+  ends.join();
+  EXPECT_FALSE(pair.b->Send(1, {}, Soon(), *pair.interrupt).ok()) << "before the renewal is done";
+  std::thread thread([&] { EXPECT_TRUE(pair.b->Renew(6, Soon(), *pair.interrupt).ok()); });
+  EXPECT_TRUE(pair.a->Renew(6, Soon(), *pair.interrupt).ok());
+  thread.join();
+  ASSERT_TRUE(pair.a->Send(1, Bytes("six"), Soon(), *pair.interrupt).ok());
+  EXPECT_EQ(Text(pair.b->Receive(Soon(), *pair.interrupt)->bytes()), "six");
+}
+
+TEST(ChannelTest, AConnectionThatCannotBeUsedAgainIsAnError) {
+  {
+    const Pair closed = MakePair();
+    closed.b->Close();
+    EXPECT_EQ(closed.a->Renew(1, Soon(), *closed.interrupt).code(), absl::StatusCode::kUnavailable);
+  }
+  {
+    const Pair silent = MakePair();
+    EXPECT_EQ(silent.a->Renew(1, Deadline::After(0.01), *silent.interrupt).code(),
+              absl::StatusCode::kDeadlineExceeded);
+  }
+  {  // the peer is in a later generation
+    const Pair ahead = MakePair({.generation = 7}, {.generation = 5});
+    ASSERT_TRUE(ahead.a->Send(1, Bytes("seven"), Soon(), *ahead.interrupt).ok());
+    const absl::Status status = ahead.b->Renew(6, Soon(), *ahead.interrupt);
+    EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+    EXPECT_FALSE(ahead.b->Renew(8, Soon(), *ahead.interrupt).ok());
+  }
+  // It is unknown where frames begin: in what is dropped, and in what was read before.
+  for (const bool read : {false, true}) {
+    const Pair damaged = MakePair();
+    const std::string wire = RawFrame({}, "") + std::string(48, 'x');
+    const ConstBytes piece = Bytes(wire);
+    ASSERT_EQ(damaged.a->stream().Write({&piece, 1}).value_or(0), wire.size());
+    while (read && damaged.b->Receive(Soon(), *damaged.interrupt).ok()) continue;
+    const absl::Status status = damaged.b->Renew(1, Soon(), *damaged.interrupt);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  }
+}
+
 TEST(ChannelTest, AnInterruptWakes) {
   const Pair pair = MakePair();
   std::thread thread([&] { pair.interrupt->Set(absl::AbortedError("generation 3 is over")); });

@@ -22,6 +22,9 @@ inline constexpr uint16_t kFirstReservedType = 0xff00;
 // message.
 inline constexpr uint16_t kFailureType = 0xffff;
 inline constexpr size_t kMaxFailureBytes = 4096;
+// Empty: the first frame of a later generation on a connection that is used again
+// (Channel::Renew). Its sequence is 0.
+inline constexpr uint16_t kRenewalType = 0xfffe;
 
 enum FrameFlags : uint16_t {
   kFrameMore = 1,      // the message continues in the next frame

@@ -1,6 +1,7 @@
 // Any bytes as what a peer sends. The first byte says in what pieces they come and whether the rest
 // is the wire itself or a list of frames with good checksums and any fields. What is received is
-// the same whatever the pieces are, and never above the bound.
+// the same whatever the pieces are, and never above the bound. The bytes also come after this side
+// has begun generation 1 on the connection.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -69,10 +70,14 @@ std::string Frames(std::string_view recipes) {
 
 // A line a message, and the error at the end.
 std::vector<std::string> ReceiveAll(const std::string& wire, size_t piece, bool checksum,
-                                    const Interrupt& never) {
+                                    const Interrupt& never, bool renew = false) {
   Channel channel(std::make_unique<FuzzStream>(wire, piece),
                   {.checksum = checksum, .max_message_bytes = kBound});
   std::vector<std::string> received;
+  if (renew) {
+    const absl::Status renewed = channel.Renew(1, Deadline::After(60), never);
+    if (!renewed.ok()) return {renewed.ToString()};
+  }
   while (received.size() < kMaxMessages) {
     const absl::StatusOr<Message> message = channel.Receive(Deadline::After(60), never);
     if (!message.ok()) {
@@ -95,6 +100,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t piece = 1 + data[0] % 128;
   const auto all = ReceiveAll(wire, piece, false, *never);
   if (all != ReceiveAll(wire, 1 << 20, false, *never)) std::abort();
+  if (ReceiveAll(wire, piece, false, *never, true) !=
+      ReceiveAll(wire, 1 << 20, false, *never, true)) {
+    std::abort();
+  }
   // Where checksums are agreed on, the same comes up to the first frame that has none.
   auto checked = ReceiveAll(wire, piece, true, *never);
   if (checked != ReceiveAll(wire, 1 << 20, true, *never)) std::abort();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace muster::net::transport {
 namespace {
@@ -81,6 +82,7 @@ absl::StatusOr<bool> FrameReader::PumpBetween() {
         if (complete.ok() && *complete) taken = ReadFailure();
     }
     MUSTER_RETURN_IF_ERROR(complete.status());
+    damaged_ = !taken.ok() && !peer_failed_;
     MUSTER_RETURN_IF_ERROR(taken);
     if (!*complete) return moved || have_ > had;
     moved = true;
@@ -173,6 +175,7 @@ absl::Status FrameReader::ReadTail() {
 }
 
 absl::Status FrameReader::ReadFailure() {
+  part_ = Part::kHeader;
   const size_t size = header_.payload_bytes;
   const std::string frame = StrCat("frame ", header_.sequence);
   const auto payload = std::as_bytes(std::span(failure_)).first(size);
@@ -189,6 +192,66 @@ absl::Status FrameReader::ReadFailure() {
   peer_failed_ = true;
   return absl::Status(static_cast<absl::StatusCode>(code),
                       ToAbsl(std::string_view(failure_).substr(4, size - 4)));
+}
+
+absl::StatusOr<bool> FrameReader::Renew(uint64_t generation, bool* begun) {
+  peer_failed_ = false;
+  if (part_ == Part::kPayload) return DropPayload();
+  absl::StatusOr<bool> complete = false;
+  absl::Status taken;
+  switch (part_) {
+    case Part::kHeader:
+      complete = Gather(header_bytes_.data(), header_bytes_.size());
+      if (complete.ok() && *complete) taken = DropHeader(generation);
+      break;
+    case Part::kTail:
+      complete = Gather(tail_.data(), FrameTailSize(header_.payload_bytes));
+      if (!complete.ok() || !*complete) break;
+      part_ = Part::kHeader;
+      *begun = renewing_;
+      if (std::exchange(renewing_, false)) taken = EndRenewal(generation);
+      break;
+    default:
+      complete = Gather(reinterpret_cast<std::byte*>(failure_.data()), failure_.size());
+      if (complete.ok() && *complete) part_ = Part::kHeader;
+  }
+  damaged_ = !complete.ok() || !taken.ok();
+  MUSTER_RETURN_IF_ERROR(taken);
+  return complete;
+}
+
+absl::StatusOr<bool> FrameReader::DropPayload() {
+  MUSTER_ASSIGN_OR_RETURN(const ConstBytes there, stream_->Peek());
+  const size_t n = std::min(there.size(), payload_left_);
+  stream_->Consume(n);
+  payload_left_ -= n;
+  if (payload_left_ == 0) part_ = Part::kTail;
+  return n > 0;
+}
+
+absl::Status FrameReader::DropHeader(uint64_t generation) {
+  MUSTER_ASSIGN_OR_RETURN(header_, DecodeFrameHeader(header_bytes_));
+  renewing_ = header_.generation == generation && header_.type == kRenewalType &&
+              header_.sequence == 0 && header_.message_bytes == 0;
+  if (!renewing_ && header_.generation >= generation) {
+    return absl::AbortedError(StrCat("the peer's frame is of generation ", header_.generation,
+                                     ", where generation ", generation, " had to begin"));
+  }
+  payload_left_ = header_.payload_bytes;
+  part_ = payload_left_ > 0 ? Part::kPayload : Part::kTail;
+  return absl::OkStatus();
+}
+
+absl::Status FrameReader::EndRenewal(uint64_t generation) {
+  MUSTER_ASSIGN_OR_RETURN(const FrameTrailer trailer, DecodeFrameTail(0, tail_));
+  if (trailer.given_up || trailer.crc != 0) {
+    return absl::AbortedError(StrCat("the peer has given up generation ", generation));
+  }
+  generation_ = generation;
+  sequence_ = 1;
+  open_ = given_up_ = false;
+  taken_ = 0;
+  return absl::OkStatus();
 }
 
 }  // namespace muster::net::transport

@@ -41,7 +41,13 @@ class FrameReader {
   size_t received() const { return taken_; }
   bool peer_failed() const { return peer_failed_; }
 
-  void set_generation(uint64_t generation) { generation_ = generation; }
+  // Drops what has arrived of older generations, up to the frame that begins `generation`. True:
+  // something moved; *begun: that frame has arrived, and messages of `generation` follow. It may be
+  // called again after an error of the peer's, but not of a reader that is damaged(), and for a
+  // later generation when the peer has not begun this one.
+  absl::StatusOr<bool> Renew(uint64_t generation, bool* begun);
+  // Bytes came that no correct peer sends: it is not known where the next frame begins.
+  bool damaged() const { return damaged_; }
 
  private:
   enum class Part { kHeader, kPayload, kFailure, kTail };
@@ -57,6 +63,10 @@ class FrameReader {
   absl::Status CheckContinuation(const FrameHeader& header) const;
   absl::Status ReadTail();
   absl::Status ReadFailure();
+  // Read what Renew drops, and the frame that ends it.
+  absl::StatusOr<bool> DropPayload();
+  absl::Status DropHeader(uint64_t generation);
+  absl::Status EndRenewal(uint64_t generation);
   void Took(ConstBytes part);
 
   Stream* const stream_;
@@ -77,6 +87,8 @@ class FrameReader {
   size_t payload_left_ = 0;  // of the frame
   uint32_t crc_ = 0;
   bool peer_failed_ = false;
+  bool damaged_ = false;
+  bool renewing_ = false;  // the present frame is the one that begins a generation
 };
 
 }  // namespace muster::net::transport

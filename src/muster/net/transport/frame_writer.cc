@@ -81,7 +81,18 @@ void FrameWriter::FrameWritten() {
   open_ = false;
   if (std::exchange(failure_waits_, false)) {
     Begin(kFailureType, std::as_bytes(std::span(failure_)));
+  } else if (std::exchange(renewal_waits_, false)) {
+    Begin(kRenewalType, {});
   }
+}
+
+void FrameWriter::Renew(uint64_t generation) {
+  Abandon();
+  failure_waits_ = false;
+  generation_ = generation;
+  sequence_ = 0;
+  renewal_waits_ = open_;
+  if (!open_) Begin(kRenewalType, {});
 }
 
 void FrameWriter::Abandon() {
@@ -101,6 +112,7 @@ void FrameWriter::BeginFailure(const absl::Status& why) {
   const auto code = static_cast<uint32_t>(why.code());
   failure_.assign(reinterpret_cast<const char*>(&code), sizeof code);
   failure_.append(ToStd(why.message()).substr(0, kMaxFailureBytes - sizeof code));
+  renewal_waits_ = false;
   if (open_) {
     failure_waits_ = true;
   } else {

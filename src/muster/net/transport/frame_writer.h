@@ -34,7 +34,8 @@ class FrameWriter {
   // Like Begin, for a status that is sent as kFailureType; to be called after Abandon.
   void BeginFailure(const absl::Status& why);
 
-  void set_generation(uint64_t generation) { generation_ = generation; }
+  // Abandons the message and begins `generation` with its first frame (kRenewalType).
+  void Renew(uint64_t generation);
 
  private:
   void NextFrame();
@@ -59,6 +60,7 @@ class FrameWriter {
   FrameTailBytes tail_ = {};
   std::string failure_;  // a failure's bytes, or one that waits until the zeros are written
   bool failure_waits_ = false;
+  bool renewal_waits_ = false;  // until the zeros are written
 };
 
 }  // namespace muster::net::transport

@@ -125,8 +125,9 @@ void Client::Split(std::span<const Block> tables) {
   for (size_t table = 0; table < tables.size(); ++table) {
     uint32_t place = 0;
     for (const int32_t row : tables[table].rows) {
-      Wire& wire = wires_[static_cast<size_t>(placement_.GetServer(row))];
-      wire.rows[table].push_back(placement_.LocalRow(row));
+      const RowPlace at = placement_.Locate(row);
+      Wire& wire = wires_[static_cast<size_t>(at.server)];
+      wire.rows[table].push_back(at.row);
       wire.places[table].push_back(place++);
     }
     for (const int64_t key : tables[table].keys) {

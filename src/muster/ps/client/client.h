@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,6 +45,12 @@ struct ClientSpec {
 
 // Gives the memory of a whole variable: its weights (slot -1) or one of its slots.
 using Memory = std::function<float*(int variable, int slot)>;
+
+// What servers write of a save: their rows of the large tables.
+struct TableSave {
+  std::vector<std::string> paths = {};                // by server: temporary files of the folder
+  std::vector<std::vector<uint32_t>> checksums = {};  // by server: as in SavedTables
+};
 
 // Gives the image of a whole table that grows.
 using DynamicMemory = std::function<tables::DynamicTableImage*(int variable)>;
@@ -114,20 +121,28 @@ class Client {
   // Tells the lead that its state is invalid, because another server has lost its part.
   absl::Status TellBroken(int64_t generation, const std::string& why);
 
-  // For the chief: loads a state into all servers; the lead is ready last.
+  // For the chief: whether all servers read `text` in the file at `path`, so that they have the
+  // chief's folder.
+  absl::StatusOr<bool> AllRead(const std::string& path, const std::string& text);
+  // For the chief: loads a state into all servers; the lead is ready last. With `checkpoint`, the
+  // servers read large tables from it by themselves, or give them their initial values ("").
   absl::Status LoadAll(const Ready& ready, const Memory& memory,
-                       const DynamicMemory& dynamic_table = {});
+                       const DynamicMemory& dynamic_table = {},
+                       const std::optional<std::string>& checkpoint = std::nullopt);
   // For the chief: reads one state of all servers into memory, at `step` if training is
   // synchronous. If it is asynchronous, pulls wait meanwhile. `sequence` is the number of this
   // replica's next batch. After an error the memory has an incomplete state, and all connections
-  // are closed.
+  // are closed. With `tables`, the servers write large tables to its paths, all at once, and
+  // `memory` gets the rest.
   absl::StatusOr<Held> SaveAll(int64_t generation, int64_t sequence, int64_t step,
-                               const Memory& memory, const DynamicMemory& dynamic_table = {});
+                               const Memory& memory, const DynamicMemory& dynamic_table = {},
+                               TableSave* tables = nullptr);
   // For the chief: tells all servers that training is over, the lead last.
   absl::Status End();
 
   // Whether there is a connection to every server; false after a batch that was abandoned.
   bool connected() const;
+  const Placement& placement() const { return placement_; }
   int servers() const { return placement_.servers(); }
   const ClientSpec& spec() const { return spec_; }
 
@@ -163,7 +178,12 @@ class Client {
   absl::Status AskPull(size_t server, Pull& request, const PullInto& into);
   absl::StatusOr<Pulled> PullFromLead(Pull& request, const PullInto& into);
   absl::StatusOr<Held> TrySaveAll(int64_t generation, int64_t sequence, int64_t step,
-                                  const Memory& memory, const DynamicMemory& dynamic_table);
+                                  const Memory& memory, const DynamicMemory& dynamic_table,
+                                  TableSave* tables);
+  // Sends each server its request, and gets the answers afterwards.
+  template <class A, class M>
+  absl::StatusOr<std::vector<A>> AskAll(uint16_t type, const std::vector<M>& requests);
+  bool has_large_tables() const;
   absl::StatusOr<Held> HoldLead(const Hold& hold, int64_t sequence);
   absl::Status MeasureAndSettle(const Measure& measure);
   bool has_one_server() const { return connections_.size() == 1; }
@@ -173,14 +193,17 @@ class Client {
   absl::Status CopyPulled(size_t server, const Pulled& pulled, const PullInto& into);
   absl::Status SendPush(size_t server, Push push, const Gradients& gradients);
   void CutGradients(size_t server, const Gradients& gradients);
-  absl::Status LoadServer(size_t server, int64_t generation, const Memory& memory);
-  absl::Status FetchServer(size_t server, int64_t generation, const Memory& memory);
+  absl::Status LoadServers(int64_t generation, const Memory& memory, bool with_large_tables);
+  absl::Status FetchServers(int64_t generation, const Memory& memory, bool with_large_tables);
   absl::Status LoadKeys(int64_t generation, size_t variable,
                         const tables::DynamicTableImage& image);
   absl::Status FetchKeys(int64_t generation, size_t variable, tables::DynamicTableImage* image);
-  // Calls visit(slice, part) for each slice of a server's state.
-  template <class Visit>
-  absl::Status ForEachSlice(size_t server, int64_t generation, Visit visit);
+  class Slices;
+  // Goes through the slices of all servers' states, with a request at each server at any time:
+  // calls ask(server, slice), which sends it, and then take(server, slice, ask_next), which
+  // receives the answer and calls ask_next() as soon as the server can have the next one.
+  template <class AskFor, class Take>
+  absl::Status ForEachSlice(int64_t generation, bool with_large_tables, AskFor ask, Take take);
 
   const ClientSpec spec_;
   const ServerDialer dial_;

@@ -21,7 +21,8 @@ absl::Status Client::Send(size_t server, uint16_t type, const M& message) {
   return sent.ok() ? sent : Lost(server, sent);
 }
 
-// The result may point into wires_[server].answer; it is valid until the next call for that server.
+// The result may point into wires_[server].answer; it is valid until the next Receive of that
+// server.
 template <class M>
 absl::StatusOr<M> Client::Receive(size_t server) {
   MUSTER_ASSIGN_OR_RETURN(wires_[server].answer, ReceiveAnswer(server));

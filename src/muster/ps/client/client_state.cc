@@ -1,6 +1,8 @@
 // Client: the chief's part, which loads a whole state into the servers and saves it from them.
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "muster/ps/client/client_ask.h"
 
@@ -17,41 +19,119 @@ int64_t KeysAtOnce(const tables::DynamicTableSpec& spec) {
 
 }  // namespace
 
-template <class Visit>
-absl::Status Client::ForEachSlice(size_t server, int64_t generation, Visit visit) {
-  for (size_t i = 0; i < variables_.size(); ++i) {
-    const int64_t elements =
-        placement_.part(static_cast<int>(i), static_cast<int>(server)).elements();
-    for (int slot = -1; slot < static_cast<int>(variables_[i].slots()); ++slot) {
-      for (int64_t first = 0; first < elements; first += kFloatsAtOnce) {
-        const int64_t count = std::min(kFloatsAtOnce, elements - first);
-        MUSTER_RETURN_IF_ERROR(visit(Slice{.generation = generation,
-                                           .variable = static_cast<uint32_t>(i),
-                                           .slot = slot,
-                                           .first = first,
-                                           .count = count}));
+// The slices of all variables on one server, in order; of large tables only if they are wanted.
+class Client::Slices {
+ public:
+  Slices(const Client& client, size_t server, int64_t generation, bool with_large_tables)
+      : client_(client),
+        server_(static_cast<int>(server)),
+        generation_(generation),
+        with_large_tables_(with_large_tables) {}
+
+  // None after the last one.
+  std::optional<Slice> Next() {
+    for (; variable_ < client_.variables_.size(); ++variable_, slot_ = -1) {
+      if (!with_large_tables_ && client_.variables_[variable_].is_large_table()) continue;
+      const int64_t elements =
+          client_.placement_.part(static_cast<int>(variable_), server_).elements();
+      for (; slot_ < static_cast<int>(client_.variables_[variable_].slots()); ++slot_, first_ = 0) {
+        if (first_ >= elements) continue;
+        const int64_t count = std::min(kFloatsAtOnce, elements - first_);
+        const Slice slice = {.generation = generation_,
+                             .variable = static_cast<uint32_t>(variable_),
+                             .slot = slot_,
+                             .first = first_,
+                             .count = count};
+        first_ += count;
+        return slice;
       }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const Client& client_;
+  const int server_;
+  const int64_t generation_;
+  const bool with_large_tables_;
+  size_t variable_ = 0;
+  int slot_ = -1;
+  int64_t first_ = 0;
+};
+
+template <class AskFor, class Take>
+absl::Status Client::ForEachSlice(int64_t generation, bool with_large_tables, AskFor ask,
+                                  Take take) {
+  std::vector<Slices> left;
+  for (size_t server = 0; server < connections_.size(); ++server) {
+    left.emplace_back(*this, server, generation, with_large_tables);
+  }
+  std::vector<std::optional<Slice>> asked(left.size());
+  const auto ask_next = [&](size_t server) {
+    asked[server] = left[server].Next();
+    return asked[server] ? ask(server, *asked[server]) : absl::OkStatus();
+  };
+  for (size_t server = 0; server < left.size(); ++server) MUSTER_RETURN_IF_ERROR(ask_next(server));
+  for (bool any = true; any;) {
+    any = false;
+    for (size_t server = 0; server < left.size(); ++server) {
+      if (!asked[server]) continue;
+      any = true;
+      const Slice slice = *asked[server];
+      MUSTER_RETURN_IF_ERROR(take(server, slice, [&] { return ask_next(server); }));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status Client::LoadServer(size_t server, int64_t generation, const Memory& memory) {
-  MUSTER_RETURN_IF_ERROR(Ask<Empty>(server, kBegin, Begin{.generation = generation}).status());
-  return ForEachSlice(server, generation, [&](Slice slice) {
+template <class A, class M>
+absl::StatusOr<std::vector<A>> Client::AskAll(uint16_t type, const std::vector<M>& requests) {
+  for (size_t server = 0; server < requests.size(); ++server) {
+    MUSTER_RETURN_IF_ERROR(Send(server, type, requests[server]));
+  }
+  std::vector<A> answers;
+  for (size_t server = 0; server < requests.size(); ++server) {
+    MUSTER_ASSIGN_OR_RETURN(answers.emplace_back(), Receive<A>(server));
+  }
+  return answers;
+}
+
+bool Client::has_large_tables() const {
+  return std::ranges::any_of(variables_, &Variable::is_large_table);
+}
+
+absl::StatusOr<bool> Client::AllRead(const std::string& path, const std::string& text) {
+  const std::vector<ReadFile> requests(connections_.size(), {.path = path});
+  MUSTER_ASSIGN_OR_RETURN(const auto answers, AskAll<FileText>(kReadFile, requests));
+  return std::ranges::all_of(answers, [&](const FileText& file) { return file.text == text; });
+}
+
+absl::Status Client::LoadServers(int64_t generation, const Memory& memory, bool with_large_tables) {
+  const auto send = [&](size_t server, Slice slice) {
     const int variable = static_cast<int>(slice.variable);
     slice_.resize(static_cast<size_t>(slice.count));
     placement_.Cut(variable, static_cast<int>(server), memory(variable, slice.slot), slice.first,
                    slice_);
     slice.values = slice_;
-    return Ask<Empty>(server, kLoad, slice).status();
-  });
+    return Send(server, kLoad, slice);
+  };
+  return ForEachSlice(generation, with_large_tables, send,
+                      [&](size_t server, const Slice&, auto ask_next) -> absl::Status {
+                        MUSTER_RETURN_IF_ERROR(Receive<Empty>(server).status());
+                        return ask_next();
+                      });
 }
 
 absl::Status Client::LoadAll(const Ready& ready, const Memory& memory,
-                             const DynamicMemory& dynamic_table) {
-  for (size_t server = 0; server < connections_.size(); ++server) {
-    MUSTER_RETURN_IF_ERROR(LoadServer(server, ready.generation, memory));
+                             const DynamicMemory& dynamic_table,
+                             const std::optional<std::string>& checkpoint) {
+  const std::vector<Begin> begin(connections_.size(), {.generation = ready.generation});
+  MUSTER_RETURN_IF_ERROR(AskAll<Empty>(kBegin, begin).status());
+  MUSTER_RETURN_IF_ERROR(LoadServers(ready.generation, memory, !checkpoint.has_value()));
+  if (checkpoint && has_large_tables()) {
+    const std::vector<LoadTables> load(connections_.size(),
+                                       {.generation = ready.generation, .checkpoint = *checkpoint});
+    MUSTER_RETURN_IF_ERROR(AskAll<Empty>(kLoadTables, load).status());
   }
   for (size_t i = 0; i < variables_.size(); ++i) {
     if (!variables_[i].grows()) continue;
@@ -63,17 +143,22 @@ absl::Status Client::LoadAll(const Ready& ready, const Memory& memory,
   return absl::OkStatus();
 }
 
-absl::Status Client::FetchServer(size_t server, int64_t generation, const Memory& memory) {
-  return ForEachSlice(server, generation, [&](const Slice& slice) -> absl::Status {
-    MUSTER_ASSIGN_OR_RETURN(const Slice got, Ask<Slice>(server, kFetch, slice));
-    if (got.values.size() != static_cast<size_t>(slice.count)) {
-      return Lost(server, absl::DataLossError("sent another slice than the requested one"));
-    }
-    const int variable = static_cast<int>(slice.variable);
-    placement_.Paste(variable, static_cast<int>(server), got.values, slice.first,
-                     memory(variable, slice.slot));
-    return absl::OkStatus();
-  });
+absl::Status Client::FetchServers(int64_t generation, const Memory& memory,
+                                  bool with_large_tables) {
+  const auto ask = [&](size_t server, const Slice& slice) { return Send(server, kFetch, slice); };
+  return ForEachSlice(
+      generation, with_large_tables, ask,
+      [&](size_t server, const Slice& slice, auto ask_next) -> absl::Status {
+        MUSTER_ASSIGN_OR_RETURN(const Slice got, Receive<Slice>(server));
+        if (got.values.size() != static_cast<size_t>(slice.count)) {
+          return Lost(server, absl::DataLossError("sent another slice than the requested one"));
+        }
+        MUSTER_RETURN_IF_ERROR(ask_next());  // the server prepares it meanwhile
+        const int variable = static_cast<int>(slice.variable);
+        placement_.Paste(variable, static_cast<int>(server), got.values, slice.first,
+                         memory(variable, slice.slot));
+        return absl::OkStatus();
+      });
 }
 
 absl::StatusOr<Held> Client::HoldLead(const Hold& hold, int64_t sequence) {
@@ -88,8 +173,9 @@ absl::StatusOr<Held> Client::HoldLead(const Hold& hold, int64_t sequence) {
 }
 
 absl::StatusOr<Held> Client::SaveAll(int64_t generation, int64_t sequence, int64_t step,
-                                     const Memory& memory, const DynamicMemory& dynamic_table) {
-  auto held = TrySaveAll(generation, sequence, step, memory, dynamic_table);
+                                     const Memory& memory, const DynamicMemory& dynamic_table,
+                                     TableSave* tables) {
+  auto held = TrySaveAll(generation, sequence, step, memory, dynamic_table, tables);
   if (held.ok()) return held;
   // Servers stop holding pulls back for this save when its connections are closed.
   for (auto& connection : connections_) connection.reset();
@@ -97,7 +183,8 @@ absl::StatusOr<Held> Client::SaveAll(int64_t generation, int64_t sequence, int64
 }
 
 absl::StatusOr<Held> Client::TrySaveAll(int64_t generation, int64_t sequence, int64_t step,
-                                        const Memory& memory, const DynamicMemory& dynamic_table) {
+                                        const Memory& memory, const DynamicMemory& dynamic_table,
+                                        TableSave* tables) {
   Hold hold = {.generation = generation, .step = step};
   MUSTER_ASSIGN_OR_RETURN(Held held, HoldLead(hold, sequence));
   hold.sequences = held.sequences;
@@ -106,9 +193,15 @@ absl::StatusOr<Held> Client::TrySaveAll(int64_t generation, int64_t sequence, in
   for (size_t server = 1; server < connections_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(Ask<Held>(server, kHold, hold).status());
   }
-  for (size_t server = 0; server < connections_.size(); ++server) {
-    MUSTER_RETURN_IF_ERROR(FetchServer(server, generation, memory));
+  if (tables != nullptr && has_large_tables()) {
+    std::vector<SaveTables> save;
+    for (const std::string& path : tables->paths) {
+      save.push_back({.generation = generation, .path = path});
+    }
+    MUSTER_ASSIGN_OR_RETURN(auto saved, AskAll<SavedTables>(kSaveTables, save));
+    for (SavedTables& each : saved) tables->checksums.push_back(std::move(each.checksums));
   }
+  MUSTER_RETURN_IF_ERROR(FetchServers(generation, memory, tables == nullptr));
   for (size_t i = 0; i < variables_.size(); ++i) {
     if (!variables_[i].grows()) continue;
     MUSTER_RETURN_IF_ERROR(FetchKeys(generation, i, dynamic_table(static_cast<int>(i))));

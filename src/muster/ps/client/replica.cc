@@ -75,7 +75,7 @@ absl::Status Replica::LoadServers(const std::vector<State>& states) {
                           .step = place.step,
                           .positions = place.positions,
                           .counts = place.counts},
-                         spec_.memory, spec_.dynamic_table);
+                         spec_.memory, spec_.dynamic_table, place.checkpoint);
 }
 
 absl::StatusOr<Replica::Turn> Replica::Try(const std::function<absl::Status()>& work) {
@@ -146,7 +146,7 @@ absl::StatusOr<Replica::Ending> Replica::WaitForOthers() {
   return *moved ? Ending::kMoved : Ending::kContinue;
 }
 
-absl::StatusOr<Place> Replica::Save() {
+absl::StatusOr<Place> Replica::Save(TableSave* tables) {
   wants_save_ = false;
   // If a batch was abandoned because this task must end, or if an earlier save failed, connect
   // again to save the servers' state. The next call reports it if that is another state.
@@ -155,7 +155,7 @@ absl::StatusOr<Place> Replica::Save() {
     moved_ |= moved;
   }
   absl::StatusOr<Held> held =
-      client_.SaveAll(generation_, sequence_, step_, spec_.memory, spec_.dynamic_table);
+      client_.SaveAll(generation_, sequence_, step_, spec_.memory, spec_.dynamic_table, tables);
   if (!held.ok()) return Annotate(held.status(), "saving from the parameter servers");
   step_ = held->step;
   UpdateCounts(held->counts);

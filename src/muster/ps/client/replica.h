@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct Place {
   int64_t step = 0;
   std::vector<std::string> positions = {};
   Counts counts = {};
+  // Of a state to load: the checkpoint from which the servers read large tables by themselves, ""
+  // if these begin with their initial values. None: all weights are in the chief's memory.
+  std::optional<std::string> checkpoint = std::nullopt;
 };
 
 struct ReplicaSpec {
@@ -67,7 +71,8 @@ class Replica {
   // For the chief: reads the state of all servers, of one moment, into its memory. ABORTED: a
   // server was lost, and the memory has an incomplete state; the next call recovers. A Save that
   // finds another state saves that one, and the next Try or WaitForOthers returns kMoved.
-  absl::StatusOr<Place> Save();
+  // `tables`: see Client::SaveAll.
+  absl::StatusOr<Place> Save(TableSave* tables = nullptr);
 
   int64_t step() const { return step_; }
   // The position at which this replica's data continues; "": the beginning. Known after Recover.

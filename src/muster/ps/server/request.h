@@ -4,6 +4,7 @@
 // (simulation_test.cc).
 #pragma once
 
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -29,6 +30,11 @@ class Request {
   // Prepares the answer. Returns false if other requests must arrive before there is an answer.
   // Call it again at least every second, since a request may also wait for time to pass.
   absl::StatusOr<bool> Answer(ServerState& state);
+  // Sets the answer to a request that the owner has carried out itself (Server, files).
+  template <class A>
+  void Set(A answer) {
+    answer_ = std::move(answer);
+  }
   // Whether the request is a kWait, which must be answered after a limited time even if nothing
   // changed.
   bool is_wait() const { return type_ == kWait; }
@@ -54,7 +60,8 @@ class Request {
   std::variant<Empty, Hello, Wait, Begin, Finish, Slice, KeySlice, Ready, Pull, PushBytes, Hold,
                Measure, Settle, Break, Beat>
       request_;
-  std::variant<Empty, State, Pulled, Pushed, Held, Measured, Slice, KeySlice> answer_;
+  std::variant<Empty, State, Pulled, Pushed, Held, Measured, Slice, KeySlice, FileText, SavedTables>
+      answer_;
   std::vector<float> dense_, rows_;  // memory that answer_ points into
   Bytes bytes_;
 };

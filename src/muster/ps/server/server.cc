@@ -29,18 +29,20 @@ double Now() {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Create(ServerSpec spec,
                                                        std::span<const Variable> variables,
-                                                       const Placement& placement, Note note) {
+                                                       const Placement& placement, Note note,
+                                                       TableStorage storage) {
   MUSTER_ASSIGN_OR_RETURN(auto stop, Interrupt::Create());
   // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
-  return std::unique_ptr<Server>(
-      new Server(std::move(spec), variables, placement, std::move(note), std::move(stop)));
+  return std::unique_ptr<Server>(new Server(std::move(spec), variables, placement, std::move(note),
+                                            std::move(storage), std::move(stop)));
 }
 
 Server::Server(ServerSpec spec, std::span<const Variable> variables, const Placement& placement,
-               Note note, std::unique_ptr<Interrupt> stop)
+               Note note, TableStorage storage, std::unique_ptr<Interrupt> stop)
     : note_(std::move(note)),
       stop_(std::move(stop)),
-      state_(std::move(spec), variables, placement),
+      state_(spec, variables, placement),
+      tables_(std::move(storage), variables, placement, spec.server),
       ticker_([this](const std::stop_token& token) { Tick(token); }) {}
 
 Server::~Server() {
@@ -83,7 +85,9 @@ void Server::Converse(Connection id, int64_t incarnation, Channel& channel) {
       }
       break;
     }
-    const absl::Status status = Handle(*message, channel, &request);
+    const bool is_about_files = message->type >= kReadFile && message->type <= kLoadTables;
+    const absl::Status status = is_about_files ? HandleFiles(*message, id, channel, &request)
+                                               : Handle(*message, channel, &request);
     if (stop_->is_set()) break;
     if (absl::IsFailedPrecondition(status) && note_) {
       note_(StrCat("refused a replica: ", status.message()));

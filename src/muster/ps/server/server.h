@@ -2,6 +2,7 @@
 // for each.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -16,6 +17,7 @@
 #include "muster/net/transport/handshake.h"
 #include "muster/ps/server/request.h"
 #include "muster/ps/server/server_state.h"
+#include "muster/ps/server/table_files.h"
 
 namespace muster::ps {
 
@@ -25,10 +27,11 @@ class Server {
   using Note = std::function<void(const std::string& text)>;
   // `variables` and `placement` must outlive the server. `note`, which may be empty, is for people:
   // which task was refused, and for which task the others wait. It is called on the server's own
-  // threads.
+  // threads. With `storage` the server saves and loads large tables by itself.
   static absl::StatusOr<std::unique_ptr<Server>> Create(ServerSpec spec,
                                                         std::span<const Variable> variables,
-                                                        const Placement& placement, Note note = {});
+                                                        const Placement& placement, Note note = {},
+                                                        TableStorage storage = {});
   // Closes all connections.
   ~Server();
   Server(const Server&) = delete;
@@ -59,12 +62,19 @@ class Server {
  private:
   using Connection = ServerState::Connection;
   Server(ServerSpec spec, std::span<const Variable> variables, const Placement& placement,
-         Note note, std::unique_ptr<net::transport::Interrupt> stop);
+         Note note, TableStorage storage, std::unique_ptr<net::transport::Interrupt> stop);
   void Converse(Connection id, int64_t incarnation, net::transport::Channel& channel);
   // Returns when it has an answer. Until then it sends the worker a keep-alive every second, which
   // says which replica the answer waits for.
   absl::Status Handle(const net::transport::Message& message, net::transport::Channel& channel,
                       Request* request);
+  // The requests about files, which take long: the state is locked for each piece alone.
+  absl::Status HandleFiles(const net::transport::Message& message, Connection from,
+                           net::transport::Channel& channel, Request* request);
+  // Runs `work` on another thread, and sends keep-alives meanwhile. The connection is lost, or this
+  // server ends: `given_up` becomes true.
+  absl::Status RunBeside(net::transport::Channel& channel, std::atomic<bool>& given_up,
+                         const std::function<absl::Status()>& work);
   absl::Status TellAlive(const std::string& awaited, net::transport::Channel& channel);
   void Tick(const std::stop_token& stop);
 
@@ -74,6 +84,7 @@ class Server {
   std::condition_variable changed_;
   std::condition_variable_any tick_;  // the ticker's own: a request must not wake it
   ServerState state_;
+  const TableFiles tables_;
   Connection last_connection_ = 0;
   std::set<Connection> ended_;                  // their threads do not use mutex_ any more
   std::map<Connection, std::jthread> threads_;  // one for each connection

@@ -79,6 +79,8 @@ class ServerState {
   absl::StatusOr<State> OnHello(Connection from, int64_t incarnation, const Hello& hello);
   void OnClosed(Connection connection);
 
+  // INVALID_ARGUMENT for another replica.
+  absl::Status CheckChief(Connection from);
   absl::Status OnBegin(Connection from, const Begin& begin);
   absl::Status OnLoad(Connection from, const Slice& slice);
   absl::Status OnLoadKeys(Connection from, const KeySlice& slice);
@@ -157,7 +159,6 @@ class ServerState {
   State MakeState(size_t replica) const;
   absl::StatusOr<Peer*> FindPeer(Connection from);
   absl::StatusOr<Peer*> FindCurrentPeer(Connection from, int64_t generation);
-  absl::Status CheckChief(Connection from);
   absl::Status CheckLoading(Connection from, int64_t generation);
   Counts GetCounts() const;
   void Count(const Push& push, bool finite);

@@ -145,6 +145,26 @@ template <class V, Is<KeySlice> M>
 void Visit(V& v, M& m) {
   All(v, m.generation, m.variable, m.first, m.count, m.keys, m.counts, m.last_steps, m.values);
 }
+template <class V, Is<ReadFile> M>
+void Visit(V& v, M& m) {
+  All(v, m.path);
+}
+template <class V, Is<FileText> M>
+void Visit(V& v, M& m) {
+  All(v, m.text);
+}
+template <class V, Is<SaveTables> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation, m.path);
+}
+template <class V, Is<SavedTables> M>
+void Visit(V& v, M& m) {
+  All(v, m.checksums);
+}
+template <class V, Is<LoadTables> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation, m.checkpoint);
+}
 template <class V, Is<Ready> M>
 void Visit(V& v, M& m) {
   All(v, m.generation, m.step, m.positions, m.counts);
@@ -241,6 +261,11 @@ MUSTER_PS_MESSAGE(Begin);
 MUSTER_PS_MESSAGE(Finish);
 MUSTER_PS_MESSAGE(Slice);
 MUSTER_PS_MESSAGE(KeySlice);
+MUSTER_PS_MESSAGE(ReadFile);
+MUSTER_PS_MESSAGE(FileText);
+MUSTER_PS_MESSAGE(SaveTables);
+MUSTER_PS_MESSAGE(SavedTables);
+MUSTER_PS_MESSAGE(LoadTables);
 MUSTER_PS_MESSAGE(Ready);
 MUSTER_PS_MESSAGE(Pull);
 MUSTER_PS_MESSAGE(Pulled);

@@ -19,27 +19,30 @@ namespace muster::ps {
 using Bytes = std::vector<std::byte>;
 using ConstBytes = std::span<const std::byte>;
 
-constexpr uint32_t kVersion = 6;
+constexpr uint32_t kVersion = 7;
 
 enum MessageType : uint16_t {
-  kHello = 1,       // Hello -> State
-  kWait = 2,        // Wait -> State
-  kBegin = 3,       // Begin -> Empty
-  kLoad = 4,        // Slice with values -> Empty
-  kReady = 5,       // Ready -> Empty
-  kPull = 6,        // Pull -> Pulled
-  kPush = 7,        // Push -> Pushed
-  kHold = 8,        // Hold -> Held
-  kFetch = 9,       // Slice without values -> Slice with them
-  kRelease = 10,    // Begin -> Empty
-  kFinish = 11,     // Finish -> Empty
-  kEnd = 12,        // Begin -> Empty
-  kBreak = 13,      // Break -> Empty
-  kBeat = 14,       // Beat -> Empty
-  kMeasure = 15,    // Measure -> Measured
-  kSettle = 16,     // Settle -> Empty
-  kLoadKeys = 17,   // KeySlice with entries -> Empty
-  kFetchKeys = 18,  // KeySlice without entries -> KeySlice with them
+  kHello = 1,        // Hello -> State
+  kWait = 2,         // Wait -> State
+  kBegin = 3,        // Begin -> Empty
+  kLoad = 4,         // Slice with values -> Empty
+  kReady = 5,        // Ready -> Empty
+  kPull = 6,         // Pull -> Pulled
+  kPush = 7,         // Push -> Pushed
+  kHold = 8,         // Hold -> Held
+  kFetch = 9,        // Slice without values -> Slice with them
+  kRelease = 10,     // Begin -> Empty
+  kFinish = 11,      // Finish -> Empty
+  kEnd = 12,         // Begin -> Empty
+  kBreak = 13,       // Break -> Empty
+  kBeat = 14,        // Beat -> Empty
+  kMeasure = 15,     // Measure -> Measured
+  kSettle = 16,      // Settle -> Empty
+  kLoadKeys = 17,    // KeySlice with entries -> Empty
+  kFetchKeys = 18,   // KeySlice without entries -> KeySlice with them
+  kReadFile = 19,    // ReadFile -> FileText
+  kSaveTables = 20,  // SaveTables -> SavedTables
+  kLoadTables = 21,  // LoadTables -> Empty
   kAnswer = 32,
   kRefused = 33,  // Refused, instead of the answer
   // A keep-alive: Refused without a code, any number of them before an answer. Its text names the
@@ -122,6 +125,35 @@ struct KeySlice {
   std::vector<int64_t> counts = {};  // 0: the key has a row
   std::vector<int64_t> last_steps = {};
   std::span<const float> values = {};  // of each key with a row: weights, then slot by slot
+};
+
+// Asks for the text of a small file of the model folder; it shows whether the server has that
+// folder.
+struct ReadFile {
+  std::string path = {};
+};
+
+struct FileText {
+  std::string text = {};  // "": there is no such file, or the server may not read it
+};
+
+// The chief holds the state: the server writes its rows of the large tables (Variable) into a file
+// of the model folder, one table after the other: its weights, then slot by slot.
+struct SaveTables {
+  int64_t generation = 0;
+  std::string path = {};
+};
+
+struct SavedTables {
+  // CRC-32C, not masked, of each run of rows (Placement::GetRuns), in the order of the file.
+  std::vector<uint32_t> checksums = {};
+};
+
+// The chief loads a state: the server reads its rows of the large tables from a checkpoint by
+// itself.
+struct LoadTables {
+  int64_t generation = 0;
+  std::string checkpoint = {};  // its prefix; "": the tables get their initial values
 };
 
 // Reports that all of a state is loaded.

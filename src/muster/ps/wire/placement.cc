@@ -19,10 +19,17 @@ std::vector<Part> Ranges(int64_t elements, int servers) {
 }
 
 std::vector<Part> Rows(const Variable& table, int servers) {
+  const int64_t turn = kBlocksOfSize * servers;
+  const int level = std::bit_width(static_cast<uint64_t>(table.rows / turn + 1)) - 1;
+  const int64_t before = (int64_t{1} << level) - 1;  // of blocks of fewer rows
+  const int64_t rest = table.rows - turn * before;
+  const int64_t blocks = rest >> level;
   std::vector<Part> parts;
-  for (int server = 0; server < servers; ++server) {
+  for (int64_t server = 0; server < servers; ++server) {
+    const int64_t whole = blocks / servers + (server < blocks % servers ? 1 : 0);
+    const int64_t last = server == blocks % servers ? rest & before : 0;
     parts.push_back(
-        {.first = 0, .rows = (table.rows - server + servers - 1) / servers, .cols = table.cols});
+        {.first = 0, .rows = kBlocksOfSize * before + (whole << level) + last, .cols = table.cols});
   }
   return parts;
 }
@@ -57,6 +64,27 @@ int Placement::GetServerOfKey(int64_t key) const {
   return static_cast<int>((mixed >> 32) % static_cast<uint64_t>(servers_));
 }
 
+// The run that begins at a server's row `local`; it may reach beyond the end of the table.
+RowRun Placement::GetRun(int server, int64_t local) const {
+  const int level = std::bit_width(static_cast<uint64_t>(local / kBlocksOfSize + 1)) - 1;
+  const int64_t before = (int64_t{1} << level) - 1;
+  const int64_t from = local - kBlocksOfSize * before;
+  const int64_t block = (from >> level) * servers_ + server;
+  return {.local = local,
+          .first = kBlocksOfSize * servers_ * before + (block << level) + (from & before),
+          .count = before + 1 - (from & before)};
+}
+
+std::vector<RowRun> Placement::GetRuns(int variable, int server) const {
+  std::vector<RowRun> runs;
+  const int64_t rows = part(variable, server).rows;
+  for (int64_t local = 0; local < rows; local += runs.back().count) {
+    RowRun& run = runs.emplace_back(GetRun(server, local));
+    run.count = std::min(run.count, rows - local);
+  }
+  return runs;
+}
+
 // Calls copy(offset in the part, offset in the whole, floats) for each contiguous run.
 template <class Copy>
 void Placement::ForEachRun(int variable, int server, int64_t first, int64_t count,
@@ -65,9 +93,10 @@ void Placement::ForEachRun(int variable, int server, int64_t first, int64_t coun
   if (!is_table_[static_cast<size_t>(variable)]) return copy(0, part.first + first, count);
   int64_t done = 0;
   while (done < count) {
-    const int64_t row = (first + done) / part.cols, col = (first + done) % part.cols;
-    const int64_t floats = std::min(part.cols - col, count - done);
-    copy(done, (row * servers_ + server) * part.cols + col, floats);
+    const RowRun run = GetRun(server, (first + done) / part.cols);
+    const int64_t col = (first + done) % part.cols;
+    const int64_t floats = std::min(run.count * part.cols - col, count - done);
+    copy(done, run.first * part.cols + col, floats);
     done += floats;
   }
 }

@@ -1,14 +1,16 @@
 // Placement: which server has which part of each variable. Every task computes the same placement,
 // from the variables and the number of servers alone.
 //
-// Row r of a table is on server r % servers, as its row r / servers. Vocabularies are sorted by
-// frequency, so that neighbouring rows on different servers share the load; ranges of rows would
-// give the first server nearly all of it. Hashed ids are spread in either case. A dense variable of
+// A table is dealt out in blocks of rows. Vocabularies are sorted by frequency: the first 16 blocks
+// of each server have one row, the next 16 have two, the next 16 four, and so on, so that frequent
+// rows are shared as evenly as rare ones, and a table of any size has some hundred blocks. (Equal
+// ranges of rows would give the first server nearly all of the load.) A dense variable of
 // fewer than kSplitFloats is whole on the server that has the fewest floats so far; a larger one is
 // cut into ranges of elements, at multiples of kBlockFloats. A key of a table that grows is on the
 // server that its hash selects.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -21,6 +23,8 @@ constexpr int64_t kSplitFloats = int64_t{16} << 10;
 // Adagrad rounds by blocks of this many floats (math/update_kernels.inc): a cut between two blocks
 // changes no bit.
 constexpr int64_t kBlockFloats = 512;
+// The blocks of rows of one size that a server has.
+constexpr int64_t kBlocksOfSize = 16;
 
 // The part of one variable on one server.
 struct Part {
@@ -28,6 +32,20 @@ struct Part {
   int64_t rows = 0;   // of a kTable; else 1, or 0 if the server has nothing of the variable
   int64_t cols = 0;   // of a kTable; else the number of elements
   int64_t elements() const { return rows * cols; }
+};
+
+// Where a row is: the server, and the row's number there.
+struct RowPlace {
+  int server = 0;
+  int32_t row = 0;
+  friend bool operator==(const RowPlace&, const RowPlace&) = default;
+};
+
+// Neighbouring rows of a table that are neighbours on a server too.
+struct RowRun {
+  int64_t local = 0;  // the first one's number on the server
+  int64_t first = 0;  // and in the whole table
+  int64_t count = 0;
 };
 
 class Placement {
@@ -38,10 +56,22 @@ class Placement {
   const Part& part(int variable, int server) const {
     return parts_[static_cast<size_t>(variable)][static_cast<size_t>(server)];
   }
-  int GetServer(int32_t row) const { return static_cast<int>(row % servers_); }
+  RowPlace Locate(int32_t row) const {
+    // The rows of blocks of 2^level rows begin at row kBlocksOfSize * servers * (2^level - 1).
+    const auto servers = static_cast<uint32_t>(servers_), at = static_cast<uint32_t>(row);
+    const uint32_t turn = static_cast<uint32_t>(kBlocksOfSize) * servers;
+    const int level = std::bit_width(at / turn + 1) - 1;
+    const uint32_t before = (1U << level) - 1;
+    const uint32_t from = at - turn * before;
+    const uint32_t block = from >> level;
+    const uint32_t local = static_cast<uint32_t>(kBlocksOfSize) * before +
+                           ((block / servers) << level) + (from & before);
+    return {static_cast<int>(block % servers), static_cast<int32_t>(local)};
+  }
+  // All rows of a server's part of a table, in their order.
+  std::vector<RowRun> GetRuns(int variable, int server) const;
   // The server of a key of any table that grows.
   int GetServerOfKey(int64_t key) const;
-  int32_t LocalRow(int32_t row) const { return row / servers_; }
   // The number of floats on a server, of all dense variables and statistics together. A pull
   // returns them in this order.
   int64_t dense_floats(int server) const { return dense_floats_[static_cast<size_t>(server)]; }
@@ -54,6 +84,7 @@ class Placement {
              float* whole) const;
 
  private:
+  RowRun GetRun(int server, int64_t local) const;
   template <class Copy>
   void ForEachRun(int variable, int server, int64_t first, int64_t count, Copy copy) const;
 

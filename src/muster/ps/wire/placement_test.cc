@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 
 namespace muster::ps {
@@ -40,17 +41,66 @@ TEST(PlacementTest, EveryElementIsOnExactlyOneServer) {
   }
 }
 
-TEST(PlacementTest, GetServerAndLocalRowAgreeWithCut) {
-  const Variables variables = {Table(10, 2)};
-  const Placement placement(variables, 3);
-  std::vector<float> whole(20);
-  std::iota(whole.begin(), whole.end(), 0.0f);
-  for (int32_t row = 0; row < 10; ++row) {
-    const int server = placement.GetServer(row);
-    std::vector<float> part(static_cast<size_t>(placement.part(0, server).elements()));
-    placement.Cut(0, server, whole.data(), 0, part);
-    EXPECT_EQ(part[static_cast<size_t>(placement.LocalRow(row)) * 2], whole[row * 2]) << row;
+TEST(PlacementTest, LocateAgreesWithCutAndWithRuns) {
+  for (const int64_t rows : {1, 10, 47, 48, 49, 145, 1000, 5003}) {
+    const Variables variables = {Table(rows, 2)};
+    const Placement placement(variables, 3);
+    std::vector<float> whole(static_cast<size_t>(rows) * 2);
+    std::iota(whole.begin(), whole.end(), 0.0f);
+    std::vector<std::vector<float>> parts(3);
+    std::vector<RowPlace> by_runs(static_cast<size_t>(rows));
+    for (int server = 0; server < 3; ++server) {
+      auto& part = parts[static_cast<size_t>(server)];
+      part.resize(static_cast<size_t>(placement.part(0, server).elements()));
+      placement.Cut(0, server, whole.data(), 0, part);
+      for (const RowRun& run : placement.GetRuns(0, server)) {
+        for (int64_t i = 0; i < run.count; ++i) {
+          ASSERT_LT(run.first + i, rows);
+          by_runs[static_cast<size_t>(run.first + i)] = {server,
+                                                         static_cast<int32_t>(run.local + i)};
+        }
+      }
+    }
+    for (int32_t row = 0; row < rows; ++row) {
+      const RowPlace at = placement.Locate(row);
+      EXPECT_EQ(parts[static_cast<size_t>(at.server)][static_cast<size_t>(at.row) * 2],
+                whole[static_cast<size_t>(row) * 2])
+          << row;
+      EXPECT_EQ(at, by_runs[static_cast<size_t>(row)]) << row;
+    }
   }
+}
+
+// Where ids are as frequent as words, 1 / rank, each server gets its share of the rows that are
+// touched, of a table of any size.
+TEST(PlacementTest, FrequentRowsAreSharedEvenly) {
+  for (const int servers : {2, 3, 8}) {
+    for (const int32_t rows : {10'000, 1'000'000}) {
+      const Placement placement(Variables{Table(rows, 1)}, servers);
+      std::vector<double> load(static_cast<size_t>(servers));
+      double all = 0;
+      for (int32_t row = 0; row < rows; ++row) {
+        load[static_cast<size_t>(placement.Locate(row).server)] += 1.0 / (row + 10);
+        all += 1.0 / (row + 10);
+      }
+      for (const double each : load) EXPECT_NEAR(each * servers / all, 1, 0.1) << servers << rows;
+    }
+  }
+}
+
+TEST(PlacementTest, ATableHasFewRuns) {
+  const Placement placement(Variables{Table(100'000'000, 1)}, 4);
+  for (int server = 0; server < 4; ++server) {
+    EXPECT_LT(placement.GetRuns(0, server).size(), 20U * kBlocksOfSize + kBlocksOfSize);
+  }
+}
+
+TEST(PlacementTest, TheLastRowsOfTheLargestTableAreSomewhere) {
+  const int32_t last = std::numeric_limits<int32_t>::max() - 1;
+  const Placement placement(Variables{Table(int64_t{last} + 1, 1)}, 7);
+  const RowPlace at = placement.Locate(last);
+  EXPECT_LT(at.row, placement.part(0, at.server).rows);
+  EXPECT_GE(at.row, 0);
 }
 
 TEST(PlacementTest, SmallVariablesGoToTheServerWithTheFewestFloats) {

@@ -34,6 +34,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Check<ps::Finish>(bytes);
   Check<ps::Slice>(bytes);
   Check<ps::KeySlice>(bytes);
+  Check<ps::FileText>(bytes);
+  Check<ps::SaveTables>(bytes);
+  Check<ps::SavedTables>(bytes);
   Check<ps::Ready>(bytes);
   Check<ps::Pull>(bytes);
   Check<ps::Pulled>(bytes);

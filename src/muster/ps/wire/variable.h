@@ -13,6 +13,9 @@
 
 namespace muster::ps {
 
+// A table of fewer bytes is saved and loaded by the chief.
+inline constexpr int64_t kLargeTableBytes = int64_t{1} << 20;
+
 struct Variable {
   enum class Kind {
     kDense,  // pulled whole; its gradient is dense
@@ -31,10 +34,18 @@ struct Variable {
   // Set for a kTable that begins without rows and grows as keys appear.
   std::optional<tables::Growth> growth = std::nullopt;
 
+  // The names in a checkpoint: of the weights, then of each slot. Empty if they have none.
+  std::vector<std::string> tensors = {};
+
   int64_t elements() const { return rows * cols; }
   size_t slots() const { return optimizer == nullptr ? 0 : optimizer->slots().size(); }
   bool is_table() const { return kind == Kind::kTable; }
   bool grows() const { return growth.has_value(); }
+  // Whether servers can save and load their rows of it by themselves.
+  bool is_large_table() const {
+    return is_table() && !grows() && !tensors.empty() &&
+           elements() * static_cast<int64_t>(sizeof(float)) >= kLargeTableBytes;
+  }
   // Call for a table that grows.
   tables::DynamicTableSpec dynamic_table_spec() const {
     return {.name = name, .cols = cols, .optimizer = optimizer, .growth = *growth};

@@ -1,23 +1,14 @@
 #include "muster/train/allreduce/cluster_replicas.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <map>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "muster/collective/rank_failure.h"
-#include "muster/collective/rank_levels.h"
 #include "muster/membership/host.h"
 #include "muster/membership/membership.h"
 #include "muster/net/transport/acceptor.h"
-#include "muster/net/transport/dial.h"
-#include "muster/net/transport/handshake.h"
-#include "muster/net/transport/link_watch.h"
-#include "muster/net/transport/local_address.h"
+#include "muster/train/allreduce/replica_connections.h"
 #include "muster/train/cluster/evaluator_host.h"
 
 namespace muster::train {
@@ -27,13 +18,10 @@ using collective::Channel;
 using membership::View;
 using net::transport::Acceptor;
 using net::transport::AcceptorOptions;
-using net::transport::ChannelOptions;
 using net::transport::Interrupt;
 using net::transport::Peer;
 using net::transport::Stream;
-using process::Deadline;
 
-constexpr char kReplicaService[] = "replica";
 constexpr double kTellSeconds = 5;
 constexpr int64_t kGenerationsPerIncarnation = 1'000'000;
 
@@ -51,14 +39,12 @@ membership::MembershipOptions MakeMember(const ClusterSpec& spec) {
           .note = context.note};
 }
 
-net::transport::Address GetLocalAddress(const net::Token& key, const membership::Member& member) {
-  return net::transport::LocalAddress(key, StrCat(job::TaskName(member.id.task), "\n",
-                                                  member.id.incarnation, "\n", member.address));
-}
-
 class ClusterReplicas : public Replicas {
  public:
-  ClusterReplicas(ClusterSpec spec, const net::Token& key) : spec_(std::move(spec)), key_(key) {}
+  ClusterReplicas(ClusterSpec spec, const net::Token& key)
+      : spec_(std::move(spec)),
+        key_(key),
+        connections_(std::make_shared<ReplicaConnections>(spec_.context, key_)) {}
 
   absl::Status Start(const Clock& clock);
   bool is_chief() const override { return spec_.tasks.front().id == spec_.context.self; }
@@ -68,28 +54,11 @@ class ClusterReplicas : public Replicas {
   absl::Status Leave() override;
 
  private:
-  using PeerKey = std::pair<int64_t, job::TaskId>;  // generation and task
-
-  // The longest time to connect to a peer that, according to the chief, is running.
-  double ConnectSeconds() const {
-    return spec_.context.stall_seconds > 0 ? spec_.context.stall_seconds
-                                           : net::transport::kDefaultStallSeconds;
-  }
   absl::StatusOr<std::unique_ptr<net::transport::Listener>> Listen();
   absl::Status StartHost(const Clock& clock);
   void ListenLocally(AcceptorOptions options);
-  void OnPeer(const Peer& peer, std::unique_ptr<Stream> stream);
   std::optional<membership::Broken> Failure(const absl::Status& why) const;
   absl::StatusOr<ReplicaGeneration> Form(const View& view);
-  absl::Status ReachNeighbours(const View& view, std::vector<std::unique_ptr<Channel>>* channels,
-                               size_t* failed);
-  absl::StatusOr<std::unique_ptr<Channel>> Reach(const View& view, size_t rank);
-  absl::StatusOr<std::unique_ptr<Stream>> DialPeer(const View& view, const membership::Member& peer,
-                                                   Deadline deadline) const;
-  absl::StatusOr<std::unique_ptr<Stream>> DialAt(const net::transport::Address& address,
-                                                 bool wait_for_listener, int64_t generation,
-                                                 Deadline deadline) const;
-  absl::StatusOr<std::unique_ptr<Stream>> Await(const View& view, size_t rank);
 
   ClusterSpec spec_;
   const net::Token key_;
@@ -98,11 +67,10 @@ class ClusterReplicas : public Replicas {
   std::unique_ptr<membership::Membership> member_;
   std::shared_ptr<Interrupt> interrupt_;  // of the present generation
   std::optional<View> view_;              // the present generation's
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::map<PeerKey, std::unique_ptr<Stream>> peers_;  // peers that have dialed this task
-  std::unique_ptr<Acceptor> acceptor_;                // calls OnPeer: must end first
-  std::unique_ptr<Acceptor> local_acceptor_;          // like acceptor_, for peers on this machine
+  // A group of channels returns them here, also if it outlives this object.
+  const std::shared_ptr<ReplicaConnections> connections_;
+  std::unique_ptr<Acceptor> acceptor_;        // gives connections_ those of peers: must end first
+  std::unique_ptr<Acceptor> local_acceptor_;  // like acceptor_, for peers on this machine
 };
 
 absl::StatusOr<std::unique_ptr<net::transport::Listener>> ClusterReplicas::Listen() {
@@ -141,13 +109,14 @@ absl::Status ClusterReplicas::Start(const Clock& clock) {
   if (is_chief()) MUSTER_RETURN_IF_ERROR(StartHost(clock));
   AcceptorOptions options =
       MakeAcceptorOptions(spec_.context, key_, [this](std::string_view service) {
-        return service == kReplicaService || (service == membership::kService && host_ != nullptr);
+        return service == ReplicaConnections::kService ||
+               (service == membership::kService && host_ != nullptr);
       });
   options.on_peer = [this](const Peer& peer, std::unique_ptr<Stream> stream) {
     if (peer.service == membership::kService) {
       host_->Serve(peer, std::move(stream));
     } else {
-      OnPeer(peer, std::move(stream));
+      connections_->OnPeer(peer, std::move(stream));
     }
   };
   MUSTER_ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(listener), options));
@@ -165,14 +134,6 @@ void ClusterReplicas::ListenLocally(AcceptorOptions options) {
   const auto address = GetLocalAddress(
       key_, {.id = {spec_.context.self, spec_.context.incarnation}, .address = advertised_});
   local_acceptor_ = Acceptor::StartLocally(address, std::move(options), spec_.context.note);
-}
-
-void ClusterReplicas::OnPeer(const Peer& peer, std::unique_ptr<Stream> stream) {
-  const auto task = job::ParseTaskName(StrCat(peer.identity.role, "-", peer.identity.index));
-  if (!task) return;
-  const std::lock_guard lock(mutex_);
-  peers_[{static_cast<int64_t>(peer.identity.generation), *task}] = std::move(stream);
-  arrived_.notify_all();
 }
 
 std::optional<membership::Broken> ClusterReplicas::Failure(const absl::Status& why) const {
@@ -220,118 +181,38 @@ absl::StatusOr<ReplicaGeneration> ClusterReplicas::Form(const View& view) {
     generation.states.push_back(view.members[rank].state());
     names.push_back(job::TaskName(view.members[rank].id.task));
   }
-  std::vector<std::unique_ptr<Channel>> channels(n);
-  size_t rank = 0;
-  const absl::Status reached = ReachNeighbours(view, &channels, &rank);
-  if (!reached.ok() && interrupt_->is_set()) {
+  ReachedNeighbours reached = connections_->ReachNeighbours(view, *interrupt_);
+  const absl::Status& status = reached.status;
+  if (!status.ok() && interrupt_->is_set()) {
     return absl::AbortedError(interrupt_->status().message());
   }
-  if (!reached.ok() && spec_.context.stopped()) {
-    return absl::CancelledError(StrCat("stopped while waiting for ", names[rank]));
+  const std::string& failed = names[reached.failed];
+  if (!status.ok() && spec_.context.stopped()) {
+    return absl::CancelledError(StrCat("stopped while waiting for ", failed));
   }
   // Two replicas that refuse each other would do so in the next generation too.
-  if (absl::IsFailedPrecondition(reached) || absl::IsUnauthenticated(reached)) {
-    return Annotate(reached, names[rank]);
+  if (absl::IsFailedPrecondition(status) || absl::IsUnauthenticated(status)) {
+    return Annotate(status, failed);
   }
-  // The state of a newcomer may come from a replica that is no neighbour.
+  generation.kept = reached.kept;
+  generation.made = reached.made;
   collective::GroupOptions options = {
       .names = std::move(names),
-      .connect = [this, view](int other) { return Reach(view, static_cast<size_t>(other)); }};
-  generation.group = std::make_unique<collective::Group>(static_cast<int>(own), std::move(channels),
-                                                         *interrupt_, std::move(options));
-  if (!reached.ok()) return generation.group->Unreached(static_cast<int>(rank), reached);
+      // The state of a newcomer may come from a replica that is no neighbour.
+      .connect =
+          [this, view](int other) {
+            return connections_->Reach(view, static_cast<size_t>(other), *interrupt_);
+          },
+      .retire =
+          [connections = connections_, view](int other, std::unique_ptr<Channel> channel) {
+            connections->Keep(view.members[static_cast<size_t>(other)].id, std::move(channel));
+          }};
+  generation.group = std::make_unique<collective::Group>(
+      static_cast<int>(own), std::move(reached.channels), *interrupt_, std::move(options));
+  if (!status.ok()) {
+    return generation.group->Unreached(static_cast<int>(reached.failed), status);
+  }
   return generation;
-}
-
-// Connects to the ranks with which this one exchanges something at each step: to those that it
-// dials at the same time. After an error *failed is the rank that was not reached.
-absl::Status ClusterReplicas::ReachNeighbours(const View& view,
-                                              std::vector<std::unique_ptr<Channel>>* channels,
-                                              size_t* failed) {
-  const int own = view.GetRank(spec_.context.self);
-  const std::vector<int> neighbours = collective::GetNeighbours(view.replicas, own);
-  std::vector<absl::Status> statuses(neighbours.size());
-  const auto reach = [&](size_t i) {
-    const auto rank = static_cast<size_t>(neighbours[i]);
-    auto channel = Reach(view, rank);
-    statuses[i] = channel.status();
-    if (channel.ok()) (*channels)[rank] = *std::move(channel);
-  };
-  std::vector<std::jthread> dials;
-  size_t i = 0;
-  for (; i + 1 < neighbours.size() && neighbours[i + 1] < own; ++i) {
-    dials.emplace_back([&reach, i] { reach(i); });
-  }
-  for (; i < neighbours.size(); ++i) reach(i);
-  dials.clear();
-  for (i = 0; i < neighbours.size(); ++i) {
-    *failed = static_cast<size_t>(neighbours[i]);
-    MUSTER_RETURN_IF_ERROR(statuses[i]);
-  }
-  return absl::OkStatus();
-}
-
-// Connects to another rank. Of two ranks the higher one dials.
-absl::StatusOr<std::unique_ptr<Channel>> ClusterReplicas::Reach(const View& view, size_t rank) {
-  const membership::Member& peer = view.members[rank];
-  std::unique_ptr<Stream> stream;
-  if (view.GetRank(spec_.context.self) > static_cast<int>(rank)) {
-    MUSTER_ASSIGN_OR_RETURN(stream, DialPeer(view, peer, Deadline::After(ConnectSeconds())));
-  } else {
-    MUSTER_ASSIGN_OR_RETURN(stream, Await(view, rank));
-  }
-  return std::make_unique<Channel>(
-      std::move(stream), ChannelOptions{.peer = job::TaskName(peer.id.task),
-                                        .generation = static_cast<uint64_t>(view.generation),
-                                        .spin_micros = net::transport::DefaultSpinMicros()});
-}
-
-// Dials over shared memory if the peer proves to be on this machine, else over its address.
-absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialPeer(const View& view,
-                                                                  const membership::Member& peer,
-                                                                  Deadline deadline) const {
-  absl::StatusOr<std::unique_ptr<Stream>> local =
-      DialAt(GetLocalAddress(key_, peer), /*wait_for_listener=*/false, view.generation, deadline);
-  if (local.ok() || interrupt_->is_set()) return local;
-  if (!absl::IsNotFound(local.status())) {
-    spec_.context.Note(StrCat(job::TaskName(peer.id.task), " is on this machine, but ",
-                              local.status().message(), "; continuing over ", peer.address));
-  }
-  MUSTER_ASSIGN_OR_RETURN(const auto address, net::transport::ParseAddress(peer.address));
-  return DialAt(address, /*wait_for_listener=*/true, view.generation, deadline);
-}
-
-absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialAt(
-    const net::transport::Address& address, bool wait_for_listener, int64_t generation,
-    Deadline deadline) const {
-  MUSTER_ASSIGN_OR_RETURN(auto stream,
-                          Dial(address,
-                               {.protection = spec_.context.protection,
-                                .socket = {.stall_seconds = spec_.context.stall_seconds},
-                                .wait_for_listener = wait_for_listener},
-                               deadline, *interrupt_));
-  MUSTER_RETURN_IF_ERROR(DialHandshake(*stream, key_, GetIdentity(spec_.context, generation),
-                                       kReplicaService, deadline, *interrupt_)
-                             .status());
-  return stream;
-}
-
-absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::Await(const View& view, size_t rank) {
-  const PeerKey key = {view.generation, view.members[rank].id.task};
-  std::unique_lock lock(mutex_);
-  // Connections of generations that are over will not be used.
-  std::erase_if(peers_, [&](const auto& each) { return each.first.first < view.generation; });
-  constexpr auto kLook = std::chrono::milliseconds(20);  // between checks of the generation
-  const Deadline deadline = Deadline::After(ConnectSeconds());
-  while (!peers_.contains(key)) {
-    if (interrupt_->is_set()) return interrupt_->status();
-    if (spec_.context.stopped()) return absl::CancelledError("stopped");
-    if (deadline.expired()) {
-      return absl::DeadlineExceededError(StrCat("did not connect within ", ConnectSeconds(), " s"));
-    }
-    arrived_.wait_for(lock, kLook);
-  }
-  return std::move(peers_.extract(key).mapped());
 }
 
 absl::Status ClusterReplicas::Leave() {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <latch>
 #include <mutex>
 #include <thread>
 
@@ -93,6 +94,58 @@ TEST_F(ClusterReplicasTest, ReplicasOnOneMachineUseSharedMemory) {
   }
   EXPECT_FALSE(shares());
 }
+
+// Connections outlive a generation between those that are in the next one too: a loss and a join
+// make only the connections that did not exist.
+class JoinTest : public ClusterReplicasTest, public testing::WithParamInterface<int> {
+ protected:
+  ReplicaGeneration Join(Replicas& replicas, const StateId& state, const absl::Status& why) {
+    auto generation = replicas.Join(state, why);
+    EXPECT_TRUE(generation.ok()) << generation.status();
+    return *std::move(generation);
+  }
+};
+
+TEST_P(JoinTest, MakesOnlyTheConnectionsThatAreMissing) {
+  const int n = GetParam(), lost = n - 1;
+  const auto get_neighbours = [&](int rank) {
+    return static_cast<int>(collective::GetNeighbours(n, rank).size());
+  };
+  // The chief's Leave ends all generations: it waits until everybody has seen the last barrier.
+  std::latch done(n);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < lost; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto replicas = Open(Spec(rank, n));
+      auto generation = Join(*replicas, {.step = 0}, absl::OkStatus());
+      EXPECT_EQ(generation.made, get_neighbours(rank));
+      absl::Status status;
+      while (status.ok()) status = SumOnes(generation, static_cast<float>(n));
+      generation.group.reset();
+      generation = Join(*replicas, {.step = 1}, status);
+      const std::vector<int> neighbours = collective::GetNeighbours(n, rank);
+      EXPECT_EQ(generation.made, std::count(neighbours.begin(), neighbours.end(), lost));
+      EXPECT_EQ(generation.kept, get_neighbours(rank) - generation.made);
+      EXPECT_TRUE(SumOnes(generation, static_cast<float>(n)).ok());
+      EXPECT_TRUE(collective::Barrier(*generation.group).ok());
+      done.arrive_and_wait();
+      EXPECT_TRUE(replicas->Leave().ok());
+    });
+  }
+  for (const int64_t incarnation : {1, 2}) {
+    const auto replicas = Open(Spec(lost, n, incarnation));
+    auto generation = Join(*replicas, {.step = incarnation == 1 ? 0 : -1}, absl::OkStatus());
+    EXPECT_EQ(generation.made, get_neighbours(lost));
+    EXPECT_EQ(generation.kept, 0);
+    EXPECT_TRUE(SumOnes(generation, static_cast<float>(n)).ok());
+    if (incarnation == 1) continue;  // as one that is killed
+    EXPECT_TRUE(collective::Barrier(*generation.group).ok());
+    done.arrive_and_wait();
+    EXPECT_TRUE(replicas->Leave().ok());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Replicas, JoinTest, testing::Values(4, 32));
 
 // A process that cannot make shared memory notes this and continues over its ordinary address.
 TEST_F(ClusterReplicasTest, WithoutSharedMemoryReplicasUseTheAddress) {

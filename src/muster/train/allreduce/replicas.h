@@ -20,6 +20,9 @@ struct ReplicaGeneration {
   int64_t generation = 0;
   std::unique_ptr<collective::Group> group = {};
   std::vector<StateId> states = {};  // by rank
+  // To how many of its neighbours this replica has kept the connection of an earlier generation,
+  // and to how many it has made one.
+  int kept = 0, made = 0;
 
   // The rank from which replicas with another state take over its state.
   int source() const;

@@ -1,10 +1,11 @@
 // Replicas as threads of one process, for tests: they use the real roster and real channels over
-// socket pairs, and can be killed at any moment.
+// socket pairs, which outlive a generation where both ends do, and can be killed at any moment.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 
 #include "muster/collective/group.h"
 #include "muster/membership/roster.h"
+#include "muster/membership/view_change.h"
 #include "muster/net/transport/counting_stream.h"
 #include "muster/net/transport/socket_stream.h"
 #include "muster/train/allreduce/replicas.h"
@@ -58,6 +60,8 @@ class TestCluster {
   // runs.
   const std::vector<net::transport::Traffic>& traffic() const { return traffic_.begin()->second; }
 
+  // How often a replica has used a channel again in a later generation.
+
   int kills() {
     const std::lock_guard lock(mutex_);
     return kills_;
@@ -72,6 +76,7 @@ class TestCluster {
     int breaks = 0;  // broken generations it was told of; one during Join means: send Join again
     bool dead = false;
     std::optional<membership::View> view = {};
+    std::optional<membership::View> known = {};  // the last that the roster has sent
     bool over = false;
     std::string refused = {};
     std::shared_ptr<Interrupt> interrupt = {};  // of the member's present generation
@@ -105,7 +110,12 @@ class TestCluster {
     for (const auto& each : outgoing) {
       for (auto& [rank, member] : members_) {
         if (member.connection != each.to) continue;
-        if (each.message.view) member.view = each.message.view;
+        if (each.message.view) member.view = member.known = each.message.view;
+        if (each.message.change) {
+          auto changed = membership::ApplyChange(member.known.value(), *each.message.change);
+          EXPECT_TRUE(changed.ok()) << changed.status();
+          member.view = member.known = *std::move(changed);
+        }
         if (each.message.leave) member.over = true;
         if (!each.message.refused.empty()) member.refused = each.message.refused;
         if (each.message.broken) {
@@ -120,6 +130,8 @@ class TestCluster {
   // This rank's channels of a generation; the first caller makes those of all ranks.
   std::vector<std::unique_ptr<collective::Channel>> GetChannels(int64_t generation, int rank,
                                                                 int size) {
+    // Who has an end of a channel that the other one never took finds it closed.
+    channels_.erase(channels_.begin(), channels_.lower_bound(generation));
     auto& rows = channels_[generation];
     const auto n = static_cast<size_t>(size);
     if (rows.empty()) {
@@ -192,9 +204,14 @@ class TestCluster::Handle : public Replicas {
       options.names.push_back(job::TaskName(each.id.task));
     }
     const int rank = view.GetRank(GetTask(rank_));
-    generation.group = std::make_unique<collective::Group>(
-        rank, cluster_.GetChannels(view.generation, rank, view.replicas), *interrupt_,
-        std::move(options));
+    options.retire = [kept = kept_, view](int other, std::unique_ptr<collective::Channel> channel) {
+      (*kept)[view.members[static_cast<size_t>(other)].id] = std::move(channel);
+    };
+    auto channels = cluster_.GetChannels(view.generation, rank, view.replicas);
+    lock.unlock();
+    Renew(view, &channels);
+    generation.group = std::make_unique<collective::Group>(rank, std::move(channels), *interrupt_,
+                                                           std::move(options));
     return generation;
   }
 
@@ -212,20 +229,40 @@ class TestCluster::Handle : public Replicas {
   }
 
  private:
+  // Uses the channels of the last generation whose other ends do so too. All replicas go through
+  // their pairs in one order, so that none waits for another in a circle.
+  void Renew(const membership::View& view,
+             std::vector<std::unique_ptr<collective::Channel>>* channels) {
+    for (size_t other = 0; other < channels->size(); ++other) {
+      const auto found = kept_->find(view.members[other].id);
+      if (found == kept_->end() || (*channels)[other] == nullptr) continue;
+      const absl::Status renewed =
+          found->second->Renew(static_cast<uint64_t>(view.generation),
+                               process::Deadline::After(kRenewSeconds), *interrupt_);
+      if (renewed.ok()) (*channels)[other] = std::move(found->second);
+    }
+    kept_->clear();
+  }
   void SendJoin(const Member& member, const StateId& state) {
     const membership::Join join = {.member = {.id = {GetTask(rank_), member.incarnation},
                                               .address = "test",
                                               .step = state.step,
                                               .state_generation = state.generation},
-                                   .last_generation = member.last_generation};
+                                   .last_generation = member.last_generation,
+                                   .known_view = member.known ? member.known->generation : 0};
     cluster_.Deliver(
         cluster_.roster_->OnMessage(member.connection, {.join = join}, cluster_.Now()));
     cluster_.changed_.notify_all();
   }
 
+  static constexpr double kRenewSeconds = 10;
+
   TestCluster& cluster_;
   const int rank_;
   std::shared_ptr<Interrupt> interrupt_;  // the last generation's group uses it
+  // The channels of the last generation. Its group fills it.
+  std::shared_ptr<std::map<membership::MemberId, std::unique_ptr<collective::Channel>>> kept_ =
+      std::make_shared<std::map<membership::MemberId, std::unique_ptr<collective::Channel>>>();
 };
 
 inline std::unique_ptr<Replicas> TestCluster::New(int rank) {
@@ -236,6 +273,7 @@ inline std::unique_ptr<Replicas> TestCluster::New(int rank) {
   member.last_generation = 0;
   member.dead = member.over = false;
   member.view.reset();
+  member.known.reset();
   member.refused.clear();
   member.interrupt.reset();
   return std::make_unique<Handle>(*this, rank);

@@ -53,15 +53,24 @@ std::vector<std::string> ColumnsOfAnyScale(const model::ModelSpec& model) {
 ShardFeed::Cached FindCached(io::FileSystem& files, const model::Model& model,
                              const InputSpec& spec, data::SourceSpec source,
                              const data::Shard& shard, std::vector<std::string>* warnings) {
-  if (spec.cache == nullptr || spec.with_keys || spec.with_messages || !spec.group.empty() ||
-      spec.source.held_back.share > 0) {
+  if (spec.cache == nullptr || spec.with_keys || spec.with_messages || !spec.group.empty()) {
     return {};
   }
   source.shard = shard;
   auto key = spec.cache->MakeKey(files, model, source, spec.with_labels);
   // An error is that of opening the data, which comes next.
-  if (!key.ok() || key->empty()) return {};
-  ShardFeed::Cached cached = {.cache = spec.cache, .key = *std::move(key)};
+  if (!key.ok() || key->text.empty()) return {};
+  if (source.held_back.share > 0) {
+    if (source.held_back.is_read) return {};  // an evaluation: its training has said why
+    std::string note = spec.cache->NotKept(
+        "--eval holds back a share of the data (with files for --eval they are kept)");
+    if (std::ranges::find(*warnings, note) == warnings->end()) warnings->push_back(std::move(note));
+    return {};
+  }
+  ShardFeed::Cached cached = {.cache = spec.cache, .key = key->text};
+  cached.check_data = [&files, source, key = *std::move(key)] {
+    return CheckUnchanged(files, source, key);
+  };
   std::string note;
   cached.compiled = spec.cache->Find(cached.key, &note);
   if (!note.empty()) warnings->push_back(std::move(note));

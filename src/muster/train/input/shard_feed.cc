@@ -108,8 +108,7 @@ absl::Status ShardFeed::Compile(const InputBatch& batch) {
   last_ = batch.position;
   const absl::StatusOr<bool> is_whole = AddToWriter(batch);
   if (!is_whole.ok()) {
-    notes_.push_back(StrCat("the features are not kept in ", cached_.cache->folder(), ": ",
-                            is_whole.status().message()));
+    notes_.push_back(cached_.cache->NotKept(ToStd(is_whole.status().message())));
     writer_ = nullptr;
     may_compile_ = false;
     return absl::OkStatus();
@@ -121,6 +120,7 @@ absl::Status ShardFeed::Compile(const InputBatch& batch) {
   if (spec_.epochs > 0 && batch.position.epoch + 1 >= spec_.epochs) return absl::OkStatus();
   std::string note;
   compiled_ = cached_.cache->Find(cached_.key, &note);
+  if (!note.empty()) notes_.push_back(std::move(note));
   return is_compiled() ? ReadCompiled(&*last_) : absl::OkStatus();
 }
 
@@ -138,8 +138,10 @@ absl::StatusOr<bool> ShardFeed::AddToWriter(const InputBatch& batch) {
   numbers_.clear();
   for (int row = 0; row < batch.features.rows; ++row) numbers_.push_back(reader_->Number(row));
   MUSTER_ASSIGN_OR_RETURN(const bool is_whole, writer_->Add(batch.epoch, batch.features, numbers_));
-  if (is_whole) MUSTER_RETURN_IF_ERROR(writer_->Finish(warnings_));
-  return is_whole;
+  if (!is_whole) return false;
+  MUSTER_RETURN_IF_ERROR(cached_.check_data());
+  MUSTER_RETURN_IF_ERROR(writer_->Finish(warnings_));
+  return true;
 }
 
 int ShardFeed::ConsumeDropped() {

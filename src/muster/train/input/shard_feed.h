@@ -36,6 +36,7 @@ class ShardFeed {
   struct Cached {
     std::shared_ptr<const FeatureCache> cache = {};
     std::string key = {};
+    std::function<absl::Status()> check_data = {};  // fails if the data is not that of the key
     std::shared_ptr<const CompiledFile> compiled = {};
     std::shared_ptr<const data::RecordSource> source = {};
     OpenSource open = {};

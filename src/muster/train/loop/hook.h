@@ -26,6 +26,7 @@
 
 #include "muster/base/clock.h"
 #include "muster/base/status.h"
+#include "muster/checkpoint/saver.h"
 #include "muster/data/reader.h"
 #include "muster/formats/event.h"
 #include "muster/io/file_system.h"
@@ -48,9 +49,10 @@ enum class ModeKeys { kTrain, kEval, kPredict };
 class StateSource {
  public:
   virtual ~StateSource() = default;
-  // Fetches the weights and slots into the session's variables, with the step, positions and
-  // records, all of one moment. ABORTED: a task that holds a part of the state was lost; the
-  // variables are now incomplete, and the next step recovers the state.
+  // Fetches the weights and slots into the session's variables, or has them written into the files
+  // of CheckpointState::rows, with the step, positions and records, all of one moment. ABORTED: a
+  // task that holds a part of the state was lost; the variables are now incomplete, and the next
+  // step recovers the state.
   virtual absl::Status FetchState() = 0;
 };
 
@@ -86,6 +88,8 @@ struct CheckpointState {
   // The newest state must be saved after this step, because a task that holds a part of the state
   // was told to end. The strategy sets this, CheckpointSaver clears it.
   bool requested = false;
+  // The tensors of the next save that other tasks have already written (StateSource::FetchState).
+  checkpoint::RowFiles rows = {};
 };
 
 // Why the loop ends. The loop writes `interrupted`, and so does TrainAndEvaluate at the end.

@@ -95,6 +95,9 @@ class Peers {
   virtual bool is_leaving() const { return false; }
   // Whether each replica keeps all weights and slots, or the chief alone.
   virtual bool all_have_weights() const { return true; }
+  // Whether parameter servers can keep, save and load the variable without the chief, which then
+  // needs no memory for it.
+  virtual bool IsKeptByServers(const engine::VariableSpec&) const { return false; }
   // `session` and this object must outlive the result.
   virtual absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) = 0;
   // Called by the chief: tells all replicas that training is over.

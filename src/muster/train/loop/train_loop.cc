@@ -274,8 +274,13 @@ absl::StatusOr<std::optional<StepValues>> TrainLoop::Step(const std::atomic<bool
       session_.ending.interrupted = true;
       return std::nullopt;
     }
-    MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, NextBatch(stop));
-    if (batch != nullptr && batch->is_none_yet) batch = nullptr;
+    const auto next = NextBatch(stop);
+    // Data that is waited for in vain is given up where this task is told to end.
+    const bool is_given_up = absl::IsCancelled(next.status()) && stop;
+    if (!is_given_up) MUSTER_RETURN_IF_ERROR(next.status());
+    if (is_given_up && IsLeaving()) continue;
+    const InputBatch* batch =
+        is_given_up || (*next != nullptr && (*next)->is_none_yet) ? nullptr : *next;
     if (batch != nullptr) MUSTER_RETURN_IF_ERROR(EndEpochBefore(*batch));
     if (strategy_->stops_at_once() && session_.ending.requested) return std::nullopt;
     Stop request = session_.ending.requested ? Stop::kRequested : Stop::kNo;

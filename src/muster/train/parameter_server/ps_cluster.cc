@@ -8,6 +8,7 @@
 #include "muster/ps/wire/server_address.h"
 #include "muster/train/parameter_server/ps_step.h"
 #include "muster/train/parameter_server/ps_variables.h"
+#include "muster/train/weights/variables.h"
 
 namespace muster::train {
 namespace {
@@ -30,6 +31,9 @@ class PsPeers : public Peers {
     return IsLeaving(cluster_.context.stop, cluster_.context.leaving);
   }
   bool all_have_weights() const override { return false; }
+  bool IsKeptByServers(const engine::VariableSpec& spec) const override {
+    return IsLargeTable(spec);
+  }
   absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) override {
     return PsStep::Create(session, MakeClient(), key_);
   }
@@ -85,7 +89,8 @@ class ServerTask : public ParameterServer {
                                      .chief = cluster.chief,
                                      .rendezvous_seconds = cluster.context.rendezvous_seconds,
                                      .threads = cluster.threads},
-                                    variables_, *placement_, cluster.context.note));
+                                    variables_, *placement_, cluster.context.note,
+                                    GetStorage(model, cluster)));
     context_ = cluster.context;
     AcceptorOptions options = MakeAcceptorOptions(
         context_, key, [](std::string_view service) { return service == ps::kService; });
@@ -106,6 +111,16 @@ class ServerTask : public ParameterServer {
   bool is_saved() override { return server_->is_saved(); }
 
  private:
+  static ps::TableStorage GetStorage(const model::Model& model, const PsCluster& cluster) {
+    const auto initial = [&model, seed = cluster.seed](int variable) {
+      const auto index = static_cast<size_t>(variable);
+      const auto weights =
+          std::make_shared<InitialWeights>(model.engine->variables()[index], seed, index);
+      return [weights](std::span<float> piece) { weights->Next(piece); };
+    };
+    return {.files = cluster.files, .folder = cluster.model_dir, .initial = initial};
+  }
+
   TaskContext context_;
   ps::Variables variables_;
   std::optional<ps::Placement> placement_;

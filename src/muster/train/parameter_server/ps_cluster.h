@@ -26,6 +26,10 @@ struct PsCluster {
   std::vector<net::transport::Address> servers = {};
   std::string chief = "chief-0";  // or master-0
   int threads = 1;                // of a server, which divide the rows of a large request
+  // Of a server: where the chief saves. Large tables are saved and loaded there by the servers, if
+  // they find the chief's files in it. Null: the chief does that.
+  io::FileSystem* files = nullptr;
+  std::string model_dir = {};
 };
 
 // The peers of a replica; makes no connection yet. `evaluator` is set in the chief if the job has

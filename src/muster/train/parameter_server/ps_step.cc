@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "muster/train/loop/hooks/checkpoint_saver.h"
 #include "muster/train/parameter_server/ps_variables.h"
 
 namespace muster::train {
@@ -76,17 +75,7 @@ void PsStep::Begin() {
     spec.dynamic_table = [this](int variable) {
       return session_.variables.dynamic_tables(variable);
     };
-    spec.give = [this](bool again) -> absl::StatusOr<ps::Place> {
-      if (again) MUSTER_RETURN_IF_ERROR(RestoreCheckpoint());
-      const RecordCounts records = session_.data.records.value_or(RecordCounts());
-      const ps::Counts counts = {.trained = records.trained,
-                                 .dropped = records.dropped,
-                                 .repeated = records.repeated,
-                                 .known = session_.data.records.has_value()};
-      if (!again) examples_ = counts.work();
-      return ps::Place{
-          .step = session_.step, .positions = session_.data.positions, .counts = counts};
-    };
+    spec.give = [this](bool again) { return GiveState(again); };
   }
   replica_ = std::make_unique<ps::Replica>(*client_, std::move(spec));
 }
@@ -126,6 +115,10 @@ void PsStep::Move() {
 absl::Status PsStep::Open() {
   if (is_chief()) MUSTER_RETURN_IF_ERROR(CheckReplicas(session_, size()));
   MUSTER_RETURN_IF_ERROR(replica_->Recover(absl::OkStatus()).status());
+  if (is_chief() && !servers_save_) {  // the servers had a state already
+    MUSTER_RETURN_IF_ERROR(LookForServersInFolder());
+    if (!servers_save_) MUSTER_RETURN_IF_ERROR(session_.variables.AllocateRest());
+  }
   UpdatePlace();
   // Other replicas may already have continued from the state that this one has loaded.
   if (examples_ < 0) examples_ = replica_->work();
@@ -302,40 +295,6 @@ absl::StatusOr<Strategy::Ending> PsStep::WaitForOthers() {
   if (ending == ReplicaEnding::kContinue) return Ending::kContinue;
   Move();
   return Ending::kMoved;
-}
-
-absl::Status PsStep::RestoreCheckpoint() {
-  session_.data.position.reset();
-  session_.data.positions.clear();
-  session_.checkpoint.step = -1;
-  session_.variables.BeforeChange();
-  MUSTER_RETURN_IF_ERROR(RestoreSession(session_));
-  if (session_.checkpoint.step < 0) {
-    return absl::UnavailableError(
-        StrCat("a parameter server was lost, and ", session_.config.model_dir,
-               " has no checkpoint to return to: start the training again"));
-  }
-  if (session_.data.positions.empty() && session_.data.position.has_value()) {
-    session_.data.positions = {data::SerializePosition(*session_.data.position)};
-  }
-  return absl::OkStatus();
-}
-
-ps::Memory PsStep::GetMemory() const {
-  const Variables& variables = session_.variables;
-  return [&variables](int variable, int slot) {
-    return slot < 0 ? variables.views()[static_cast<size_t>(variable)].data
-                    : variables.slots(variable)[static_cast<size_t>(slot)];
-  };
-}
-
-absl::Status PsStep::FetchState() {
-  session_.variables.BeforeChange();
-  MUSTER_ASSIGN_OR_RETURN(ps::Place place, replica_->Save());
-  session_.step = place.step;
-  UpdateCounts();
-  session_.data.positions = std::move(place.positions);
-  return absl::OkStatus();
 }
 
 }  // namespace muster::train

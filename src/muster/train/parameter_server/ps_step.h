@@ -99,6 +99,10 @@ class PsStep : public Strategy {
   void UpdateCounts();
   void Move();
   absl::Status RestoreCheckpoint();
+  absl::StatusOr<ps::Place> GiveState(bool again);
+  // Finds out whether all servers have the model folder. If not, the chief keeps the whole model.
+  absl::Status LookForServersInFolder();
+  absl::StatusOr<checkpoint::RowFiles> GetRowFiles(const ps::TableSave& tables) const;
   ps::Memory GetMemory() const;
 
   Session& session_;
@@ -111,8 +115,10 @@ class PsStep : public Strategy {
   std::unique_ptr<ClipSink> clip_;           // asynchronous only
   std::vector<math::AlignedBuffer> memory_;  // of each variable; for a table, of its block
   std::vector<engine::VariableView> views_;
-  int64_t left_at_end_ = 0;  // session.data.dropped_at_end of this replica when Run was called
-  int64_t examples_ = -1;    // ps::Counts::work at the last result; -1: not known yet
+  int64_t left_at_end_ = 0;    // session.data.dropped_at_end of this replica when Run was called
+  bool servers_save_ = false;  // large tables, into the model folder
+  int64_t table_saves_ = 0;    // that this chief has asked for
+  int64_t examples_ = -1;      // ps::Counts::work at the last result; -1: not known yet
 };
 
 }  // namespace muster::train

@@ -30,6 +30,10 @@ struct Shape {
   int64_t staleness = -1;
   int aggregate = 0;
   double rendezvous_seconds = 300;
+  // Of the servers: see PsCluster. Servers from number `servers_in_folder` on have no such folder.
+  io::FileSystem* files = nullptr;
+  std::string model_dir = {};
+  int servers_in_folder = 1000;
 };
 
 // Parameter servers of one training, which can be killed and started again.
@@ -59,7 +63,11 @@ class TestServers {
                                      .synchronous = shape_.synchronous,
                                      .aggregate = shape_.aggregate,
                                      .staleness = shape_.staleness},
-                         .seed = seed_};
+                         .seed = seed_,
+                         .model_dir = shape_.model_dir};
+    if (self.type == job::TaskType::kPs && self.index < shape_.servers_in_folder) {
+      cluster.files = shape_.files;
+    }
     for (int i = 0; i < shape_.servers; ++i) {
       cluster.servers.push_back({.kind = Address::Kind::kUnix, .path = StrCat(folder_, "/", i)});
     }

@@ -8,6 +8,7 @@
 
 #include "muster/optim/optimizer_kind.h"
 #include "muster/train/weights/dynamic_tables.h"
+#include "muster/train/weights/variables.h"
 
 namespace muster::train {
 namespace {
@@ -70,11 +71,17 @@ absl::StatusOr<ps::Variables> PsVariables(const model::Model& model, bool synchr
     }
     if (!is_table) continue;
     variable.kind = ps::Variable::Kind::kTable;
+    variable.tensors = GetTensorNames(model, spec);
     variable.rows = spec.shape[0];
     variable.cols = spec.shape[1];
     if (spec.growth) variable.growth = GetGrowth(spec, seed, variables.size() - 1);
   }
   return variables;
+}
+
+bool IsLargeTable(const engine::VariableSpec& spec) {
+  return spec.kind == engine::VariableKind::kTable && !spec.growth &&
+         spec.elements() * static_cast<int64_t>(sizeof(float)) >= ps::kLargeTableBytes;
 }
 
 }  // namespace muster::train

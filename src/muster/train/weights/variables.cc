@@ -2,91 +2,127 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <iterator>
-#include <new>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 
-#include "muster/base/random.h"
 #include "muster/engine/updater.h"
+#include "muster/process/memory_limit.h"
 
 namespace muster::train {
-namespace {
+InitialWeights::InitialWeights(const engine::VariableSpec& spec, uint64_t seed, size_t index)
+    : spec_(spec), random_(seed, RandomPurpose::kInitialWeights, static_cast<int>(index)) {}
 
-constexpr size_t kAlignment = 64;
-
-void Initialize(const engine::VariableSpec& spec, uint64_t seed, int index, float* data) {
+void InitialWeights::Next(std::span<float> piece) {
   using Kind = engine::Initializer::Kind;
-  const int64_t n = spec.elements();
-  RandomStream random(seed, RandomPurpose::kInitialWeights, index);
-  switch (spec.initializer.kind) {
+  switch (spec_.initializer.kind) {
     case Kind::kConstant:
-      std::fill(data, data + n, static_cast<float>(spec.initializer.value));
+      std::ranges::fill(piece, static_cast<float>(spec_.initializer.value));
       break;
     case Kind::kGlorotUniform: {
-      const double fan_sum = static_cast<double>(spec.shape.front() + spec.shape.back());
+      const double fan_sum = static_cast<double>(spec_.shape.front() + spec_.shape.back());
       const double limit = std::sqrt(6.0 / fan_sum);
-      for (int64_t i = 0; i < n; ++i) {
-        data[i] = static_cast<float>((2.0 * random.UniformDouble() - 1.0) * limit);
+      for (float& value : piece) {
+        value = static_cast<float>((2.0 * random_.UniformDouble() - 1.0) * limit);
       }
       break;
     }
     case Kind::kTruncatedNormal:
-      for (int64_t i = 0; i < n; ++i) {
-        data[i] = static_cast<float>(random.TruncatedNormal() * spec.initializer.value);
+      for (float& value : piece) {
+        value = static_cast<float>(random_.TruncatedNormal() * spec_.initializer.value);
       }
       break;
   }
 }
 
-}  // namespace
-
-void Variables::AlignedDelete::operator()(float* p) const { std::free(p); }
+std::vector<std::string> GetTensorNames(const model::Model& model,
+                                        const engine::VariableSpec& spec) {
+  std::vector<std::string> names = {spec.name};
+  if (model.applies || spec.kind == engine::VariableKind::kState) return names;
+  const std::string_view optimizer = optim::OptimizerName(model.optimizer_specs[spec.group].kind);
+  for (const optim::SlotSpec& slot : model.optimizers[spec.group]->slots()) {
+    names.push_back(StrCat("training/", optimizer, "/", spec.name, "/", slot.name));
+  }
+  return names;
+}
 
 Variables::Variables(const model::Model& model)
     : model_(model), specs_(model.engine->variables()), dynamic_tables_(specs_.size()) {}
 
 absl::StatusOr<float*> Variables::Allocate(int64_t elements, const std::string& name) {
-  const size_t bytes =
-      (static_cast<size_t>(elements) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-  void* memory = std::aligned_alloc(kAlignment, std::max(bytes, kAlignment));
-  if (memory == nullptr) {
-    return absl::ResourceExhaustedError(
-        StrCat("variable ", name, ": no memory for ", elements, " floats"));
-  }
-  buffers_.emplace_back(static_cast<float*>(memory));
-  return buffers_.back().get();
+  const uint64_t free = process::GetFreeMemory();
+  MUSTER_ASSIGN_OR_RETURN(WeightMemory memory,
+                          AllocateWeights(elements, name, free - std::min(free, unwritten_)));
+  return buffers_.emplace_back(std::move(memory)).get();
 }
 
 absl::StatusOr<std::unique_ptr<Variables>> Variables::Create(const model::Model& model,
                                                              uint64_t seed, bool with_slots) {
   std::unique_ptr<Variables> variables(new Variables(model));
-  for (size_t i = 0; i < variables->specs_.size(); ++i) {
-    const engine::VariableSpec& spec = variables->specs_[i];
+  variables->seed_ = seed;
+  MUSTER_RETURN_IF_ERROR(variables->AddAll(with_slots, nullptr));
+  return variables;
+}
+
+absl::StatusOr<std::unique_ptr<Variables>> Variables::CreateWithout(const IsElsewhere& is_elsewhere,
+                                                                    const model::Model& model,
+                                                                    uint64_t seed) {
+  std::unique_ptr<Variables> variables(new Variables(model));
+  variables->seed_ = seed;
+  MUSTER_RETURN_IF_ERROR(variables->AddAll(/*with_slots=*/true, is_elsewhere));
+  return variables;
+}
+
+absl::Status Variables::AddAll(bool with_slots, const IsElsewhere& is_elsewhere) {
+  views_.resize(specs_.size());
+  slots_.resize(specs_.size());
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    const engine::VariableSpec& spec = specs_[i];
     if (spec.growth) {
-      variables->views_.push_back({.cols = spec.shape[1]});
-      variables->slots_.emplace_back();
-      variables->dynamic_tables_[i] = std::make_unique<tables::DynamicTableImage>();
+      views_[i].cols = spec.shape[1];
+      dynamic_tables_[i] = std::make_unique<tables::DynamicTableImage>();
       if (with_slots) {
-        variables->dynamic_tables_[i]->slots.resize(model.optimizers[spec.group]->slots().size());
+        dynamic_tables_[i]->slots.resize(model_.optimizers[spec.group]->slots().size());
       }
       continue;
     }
-    MUSTER_ASSIGN_OR_RETURN(float* data, variables->Allocate(spec.elements(), spec.name));
-    Initialize(spec, seed, static_cast<int>(i), data);
     const int64_t rows = spec.shape.size() > 1 ? spec.shape[0] : 1;
-    variables->views_.push_back({data, rows, rows > 0 ? spec.elements() / rows : 0});
-    std::vector<float*>& slots = variables->slots_.emplace_back();
-    if (!with_slots || model.applies || spec.kind == engine::VariableKind::kState) continue;
-    for (const optim::SlotSpec& slot : model.optimizers[spec.group]->slots()) {
-      MUSTER_ASSIGN_OR_RETURN(float* values, variables->Allocate(spec.elements(), spec.name));
-      std::fill(values, values + spec.elements(), slot.initial_value);
-      slots.push_back(values);
+    views_[i] = {nullptr, rows, rows > 0 ? spec.elements() / rows : 0};
+    if (is_elsewhere && is_elsewhere(spec)) {
+      elsewhere_.push_back(i);
+    } else {
+      MUSTER_RETURN_IF_ERROR(AllocateVariable(i, with_slots));
     }
   }
-  if (with_slots && model.applies) MUSTER_RETURN_IF_ERROR(variables->AllocateUpdaterSlots());
-  return variables;
+  return with_slots && model_.applies ? AllocateUpdaterSlots() : absl::OkStatus();
+}
+
+absl::Status Variables::AllocateVariable(size_t variable, bool with_slots) {
+  const engine::VariableSpec& spec = specs_[variable];
+  MUSTER_ASSIGN_OR_RETURN(views_[variable].data, Allocate(spec.elements(), spec.name));
+  const std::span<float> weights(views_[variable].data, static_cast<size_t>(spec.elements()));
+  if (!with_slots) {
+    unwritten_ += weights.size_bytes();
+    return absl::OkStatus();
+  }
+  InitialWeights(spec, seed_, variable).Next(weights);
+  if (model_.applies || spec.kind == engine::VariableKind::kState) {
+    return absl::OkStatus();
+  }
+  for (const optim::SlotSpec& slot : model_.optimizers[spec.group]->slots()) {
+    MUSTER_ASSIGN_OR_RETURN(float* values, Allocate(spec.elements(), spec.name));
+    std::fill(values, values + spec.elements(), slot.initial_value);
+    slots_[variable].push_back(values);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Variables::AllocateRest() {
+  for (const size_t variable : std::exchange(elsewhere_, {})) {
+    MUSTER_RETURN_IF_ERROR(AllocateVariable(variable, /*with_slots=*/true));
+  }
+  return absl::OkStatus();
 }
 
 // A slot of any type gets as many floats as its bytes need.
@@ -117,25 +153,23 @@ std::vector<checkpoint::Tensor> Variables::Tensors(bool with_slots) const {
   std::vector<checkpoint::Tensor> tensors;
   const auto add = [&](std::string name, size_t variable, float* data) {
     const engine::VariableSpec& spec = specs_[variable];
-    tensors.push_back({std::move(name),
-                       formats::DataType::kFloat,
-                       spec.shape,
-                       {reinterpret_cast<char*>(data), spec.elements() * sizeof(float)},
-                       static_cast<int>(variable)});
+    const size_t bytes = data == nullptr ? 0 : spec.elements() * sizeof(float);
+    tensors.push_back({.name = std::move(name),
+                       .type = formats::DataType::kFloat,
+                       .shape = spec.shape,
+                       .bytes = {reinterpret_cast<char*>(data), bytes},
+                       .variable = static_cast<int>(variable),
+                       .is_elsewhere = data == nullptr});
   };
   for (size_t i = 0; i < specs_.size(); ++i) {
-    const engine::VariableSpec& spec = specs_[i];
     if (dynamic_tables_[i] != nullptr) {
       AddDynamic(i, with_slots, &tensors);
       continue;
     }
-    add(spec.name, i, views_[i].data);
-    if (!with_slots || model_.applies || spec.kind == engine::VariableKind::kState) continue;
-    const auto slots = model_.optimizers[spec.group]->slots();
-    const std::string_view optimizer =
-        optim::OptimizerName(model_.optimizer_specs[spec.group].kind);
-    for (size_t k = 0; k < slots.size(); ++k) {
-      add(StrCat("training/", optimizer, "/", spec.name, "/", slots[k].name), i, slots_[i][k]);
+    const std::vector<std::string> names = GetTensorNames(model_, specs_[i]);
+    add(names.front(), i, views_[i].data);
+    for (size_t k = 1; with_slots && k < names.size(); ++k) {
+      add(names[k], i, views_[i].data == nullptr ? nullptr : slots_[i][k - 1]);
     }
   }
   if (with_slots && model_.applies) {
@@ -187,11 +221,9 @@ void Variables::AddDynamic(size_t variable, bool with_slots,
   add(spec.name, formats::DataType::kFloat, spec.shape[1], &image.weights);
   add_ints("keys", &image.keys);
   if (!with_slots) return;
-  const auto slots = model_.optimizers[spec.group]->slots();
-  const std::string_view optimizer = optim::OptimizerName(model_.optimizer_specs[spec.group].kind);
-  for (size_t k = 0; k < slots.size(); ++k) {
-    add(StrCat("training/", optimizer, "/", spec.name, "/", slots[k].name),
-        formats::DataType::kFloat, spec.shape[1], &image.slots[k]);
+  const std::vector<std::string> names = GetTensorNames(model_, spec);
+  for (size_t k = 0; k < image.slots.size(); ++k) {
+    add(names[k + 1], formats::DataType::kFloat, spec.shape[1], &image.slots[k]);
   }
   add_ints("last_steps", &image.last_steps);
   add_ints("waiting_keys", &image.waiting_keys);

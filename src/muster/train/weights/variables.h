@@ -3,29 +3,58 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "muster/base/random.h"
 #include "muster/base/status.h"
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/checkpoint/frozen_tensors.h"
 #include "muster/engine/engine.h"
 #include "muster/model/model.h"
 #include "muster/tables/dynamic_table_image.h"
+#include "muster/train/weights/weight_memory.h"
 
 namespace muster::train {
+
+// The initial weights of one variable, piece by piece in order.
+class InitialWeights {
+ public:
+  // `index`: of the variable in its model. `spec` must outlive the object.
+  InitialWeights(const engine::VariableSpec& spec, uint64_t seed, size_t index);
+  void Next(std::span<float> piece);
+
+ private:
+  const engine::VariableSpec& spec_;
+  RandomStream random_;
+};
+
+// The names in a checkpoint of a variable's weights and of each slot.
+std::vector<std::string> GetTensorNames(const model::Model& model,
+                                        const engine::VariableSpec& spec);
 
 // One owner thread.
 class Variables {
  public:
-  // Allocates (64-byte aligned) and initialises: weights by their Initializer from `seed`, slots by
+  // Allocates (weight_memory.h) and initialises: weights by their Initializer from `seed`, slots by
   // their initial value. Each variable has its own random stream, so that its values do not depend
-  // on other variables. `with_slots` false: weights only, for evaluation. `model` must outlive the
-  // result.
+  // on other variables. `with_slots` false: weights only and without values, which must be loaded
+  // before they are used. `model` must outlive the result.
   static absl::StatusOr<std::unique_ptr<Variables>> Create(const model::Model& model, uint64_t seed,
                                                            bool with_slots);
+
+  // As Create, with slots and without memory for the variables of which `is_elsewhere` is true:
+  // other processes have their values, until AllocateRest is called. Their views have no data.
+  using IsElsewhere = std::function<bool(const engine::VariableSpec& spec)>;
+  static absl::StatusOr<std::unique_ptr<Variables>> CreateWithout(const IsElsewhere& is_elsewhere,
+                                                                  const model::Model& model,
+                                                                  uint64_t seed);
+  // Allocates and initialises what CreateWithout has left out.
+  absl::Status AllocateRest();
+  bool is_whole() const { return elsewhere_.empty(); }
 
   // For a training whose weights are in another process: views() are null, and Tensors() must not
   // be called.
@@ -69,24 +98,25 @@ class Variables {
 
   // All tensors to save: weights under their names, slots under
   // training/<Optimizer>/<variable>/<slot>, and slots of an optimizer that came as a function under
-  // training/<Optimizer>/<slot>. The tensors point into this object's memory.
+  // training/<Optimizer>/<slot>. The tensors point into this object's memory; those of variables
+  // that are elsewhere have no bytes.
   std::vector<checkpoint::Tensor> Tensors(bool with_slots) const;
   uint64_t parameters() const;  // trained floats, without slots and moving statistics
 
  private:
-  struct AlignedDelete {
-    void operator()(float* p) const;
-  };
-  using Buffer = std::unique_ptr<float[], AlignedDelete>;
-
   explicit Variables(const model::Model& model);
   void AddDynamic(size_t variable, bool with_slots, std::vector<checkpoint::Tensor>* tensors) const;
+  absl::Status AddAll(bool with_slots, const IsElsewhere& is_elsewhere);
+  absl::Status AllocateVariable(size_t variable, bool with_slots);
   absl::StatusOr<float*> Allocate(int64_t elements, const std::string& name);
   absl::Status AllocateUpdaterSlots();
 
   const model::Model& model_;
+  uint64_t seed_ = 0;
+  uint64_t unwritten_ = 0;              // bytes that were allocated and have no values yet
+  std::vector<size_t> elsewhere_ = {};  // variables without memory
   std::span<const engine::VariableSpec> specs_;
-  std::vector<Buffer> buffers_;
+  std::vector<WeightMemory> buffers_;
   std::vector<engine::VariableView> views_;
   std::vector<std::vector<float*>> slots_;
   std::vector<std::span<char>> updater_slots_;

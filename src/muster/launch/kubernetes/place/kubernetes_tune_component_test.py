@@ -95,7 +95,8 @@ def test_a_killed_study_follows_the_jobs_that_it_had(
               for job in process_space.api.items(process_space.jobs)}  # fmt: skip
     process_space.start_operator()
     study = process_user.start("tune", "search.yaml", *ON, "--parallel", 2)
-    wait_for(lambda: any(trial["reports"] for trial in read_trials(folder)))
+    # The job of a trial that has just been told to stop is still there: nobody follows it again.
+    wait_for(lambda: any("stop" in report for trial in read_trials(folder) for report in trial["reports"]))
     study.kill()
     study.communicate(timeout=60)
     tune(process_user, "--parallel", 2)

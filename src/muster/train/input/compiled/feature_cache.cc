@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -13,9 +15,9 @@
 #include "muster/base/crc32c.h"
 #include "muster/base/strings.h"
 #include "muster/data/batch_stream_reader.h"
-#include "muster/data/source_set.h"
 #include "muster/features/fingerprint.h"
 #include "muster/formats/json_fields.h"
+#include "muster/io/path_scheme.h"
 #include "muster/io/private_file_system.h"
 
 namespace muster::train {
@@ -26,6 +28,7 @@ using formats::Json;
 constexpr std::string_view kEnding = ".features";
 constexpr size_t kLongText = 64 << 10;
 constexpr int64_t kStaleNanos = int64_t{3600} * 1'000'000'000;  // of a file that is written
+constexpr int kOthersMayWrite = S_IWGRP | S_IWOTH;
 
 int64_t NowNanos() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -46,6 +49,31 @@ std::string PrintColumns(const model::ModelSpec& spec) {
                          features::Fingerprint64(std::string_view(text)), Crc32c(text));
 }
 
+// Gives files the names that they have from whichever folder a process was started in.
+class AbsoluteNames {
+ public:
+  absl::StatusOr<std::string> Get(const std::string& name) {
+    const std::string_view scheme = io::PathScheme(name);
+    if (!scheme.empty() && scheme != io::kFileScheme) return name;
+    MUSTER_ASSIGN_OR_RETURN(const std::string path, io::LocalPath(name));
+    const std::string folder = io::Dirname(path);
+    auto found = folders_.find(folder);
+    if (found == folders_.end()) {
+      std::error_code error;
+      // Links must be followed before "..": the folder above is that of the link's target.
+      const auto real = std::filesystem::weakly_canonical(folder, error);
+      if (error || !real.is_absolute()) {
+        return absl::NotFoundError(StrCat("cannot find the folder ", folder));
+      }
+      found = folders_.emplace(folder, real.string()).first;
+    }
+    return io::JoinPath(found->second, io::Basename(path));
+  }
+
+ private:
+  std::map<std::string, std::string> folders_;
+};
+
 }  // namespace
 
 FeatureCache::FeatureCache(FeatureCacheOptions options)
@@ -65,21 +93,25 @@ absl::StatusOr<std::shared_ptr<FeatureCache>> FeatureCache::Open(FeatureCacheOpt
   return cache;
 }
 
-absl::StatusOr<std::string> FeatureCache::MakeKey(io::FileSystem& files, const model::Model& model,
-                                                  const data::SourceSpec& source,
-                                                  bool with_labels) const {
-  if (model.spec.exported || data::IsBatchStream(source)) return "";
-  MUSTER_ASSIGN_OR_RETURN(const auto items, data::ListSources(files, source));
+absl::StatusOr<FeatureKey> FeatureCache::MakeKey(io::FileSystem& files, const model::Model& model,
+                                                 const data::SourceSpec& source,
+                                                 bool with_labels) const {
+  FeatureKey key;
+  if (model.spec.exported || data::IsBatchStream(source)) return key;
+  MUSTER_ASSIGN_OR_RETURN(auto items, data::ListSources(files, source));
   Json data = Json::array();
+  AbsoluteNames names;
   uint64_t bytes = 0;
   for (const data::SourceItem& item : items) {
-    if (item.kind != data::SourceItem::Kind::kFile || item.modified_ns == 0) return "";
+    if (item.kind != data::SourceItem::Kind::kFile || item.modified_ns == 0) return key;
     bytes += item.size();
-    data.push_back({item.name, item.size(), item.modified_ns});
+    MUSTER_ASSIGN_OR_RETURN(std::string name, names.Get(item.name));
+    data.push_back({std::move(name), item.size(), item.modified_ns});
   }
-  if (bytes < options_.least_data) return "";
+  if (bytes < options_.least_data) return key;
+  key.data = std::move(items);
   const data::Shard& shard = source.shard;
-  return formats::PrintJson(
+  key.text = formats::PrintJson(
       {{"muster", options_.version},
        {"data", std::move(data)},
        {"shard", {shard.index, shard.count, static_cast<int>(shard.by), shard.multiple}},
@@ -90,6 +122,7 @@ absl::StatusOr<std::string> FeatureCache::MakeKey(io::FileSystem& files, const m
        {"dense", model.request.dense},
        {"categorical", model.request.categorical},
        {"labels", with_labels}});
+  return key;
 }
 
 std::string FeatureCache::GetPath(const std::string& key) const {
@@ -98,17 +131,35 @@ std::string FeatureCache::GetPath(const std::string& key) const {
       absl::StrFormat("%016x%s", features::Fingerprint64(std::string_view(key)), ToAbsl(kEnding)));
 }
 
+absl::StatusOr<std::shared_ptr<const CompiledFile>> FeatureCache::Open(
+    const std::string& path, const std::string& key) const {
+  MUSTER_ASSIGN_OR_RETURN(const io::FileInfo about, files_->Stat(path));
+  if (about.owner != StrCat(geteuid())) {
+    return absl::PermissionDeniedError(
+        StrCat(path, ": the file belongs to another user (", about.owner, ")"));
+  }
+  if ((about.mode & kOthersMayWrite) != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrFormat("%s: other users may write the file (mode %04o)", path, about.mode));
+  }
+  MUSTER_ASSIGN_OR_RETURN(auto file, CompiledFile::Open(*files_, path));
+  if (file->info().key != key) {
+    return absl::FailedPreconditionError(StrCat(path, ": the file is of other data or columns"));
+  }
+  return file;
+}
+
 std::shared_ptr<const CompiledFile> FeatureCache::Find(const std::string& key,
                                                        std::string* note) const {
   const std::string path = GetPath(key);
-  const auto about = files_->Stat(path);
-  if (!about.ok() || about->owner != absl::StrFormat("%d", geteuid())) return nullptr;
-  auto file = CompiledFile::Open(*files_, path);
-  if (absl::IsDataLoss(file.status())) {
-    *note = StrCat("the compiled features in ", file.status().message(), ": they are made again");
-    (void)files_->Remove(path);  // else its successor replaces it
+  auto file = Open(path, key);
+  if (absl::IsNotFound(file.status())) return nullptr;
+  if (!file.ok()) {
+    *note = StrCat("compiled features are made again: ", file.status().message());
+    // What is not removed is replaced by its successor.
+    if (absl::IsDataLoss(file.status())) (void)files_->Remove(path);
+    return nullptr;
   }
-  if (!file.ok() || (*file)->info().key != key) return nullptr;
   (void)utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // without it the file only seems less used
   return *std::move(file);
 }
@@ -138,6 +189,25 @@ void FeatureCache::RemoveOldest() const {
 
 void FeatureCache::Remove(const CompiledFile& file) const {
   (void)files_->Remove(file.path());  // else its successor replaces it
+}
+
+std::string FeatureCache::NotKept(std::string_view why) const {
+  return StrCat("the features are not kept in ", options_.folder, ": ", why);
+}
+
+absl::Status CheckUnchanged(io::FileSystem& files, const data::SourceSpec& source,
+                            const FeatureKey& key) {
+  MUSTER_ASSIGN_OR_RETURN(const auto items, data::ListSources(files, source));
+  std::map<std::string_view, const data::SourceItem*> by_name;
+  for (const data::SourceItem& item : items) by_name[item.name] = &item;
+  for (const data::SourceItem& before : key.data) {
+    const auto now = by_name.find(before.name);
+    if (now == by_name.end() || *now->second != before) {
+      return absl::FailedPreconditionError(
+          StrCat(before.name, " was changed or removed after this program began to read it"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace muster::train

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/status.h"
 #include "muster/data/source.h"
+#include "muster/data/source_set.h"
 #include "muster/io/file_system.h"
 #include "muster/model/model.h"
 #include "muster/train/input/compiled/compiled_file.h"
@@ -24,18 +26,26 @@ struct FeatureCacheOptions {
   std::string version = {};  // of this program: files of other ones are not used
 };
 
+// What a compiled file is made of.
+struct FeatureKey {
+  std::string text = {};  // exactly (CompiledInfo::key); "" for data that is not compiled
+  std::vector<data::SourceItem> data = {};  // its files
+};
+
 // Thread-safe.
 class FeatureCache {
  public:
   // Removes what killed writers have left. Errors of making the folder.
   static absl::StatusOr<std::shared_ptr<FeatureCache>> Open(FeatureCacheOptions options);
 
-  // Returns what a compiled file is made of, as text: the files of the data with sizes and times,
-  // the shard, and all that decides a batch's floats and ids. "" for data that is not compiled:
-  // smaller than least_data, not in files, or of an exported model. Errors of listing the data.
-  absl::StatusOr<std::string> MakeKey(io::FileSystem& files, const model::Model& model,
-                                      const data::SourceSpec& source, bool with_labels) const;
-  // Null if there is none. A damaged file is removed, and *note says so.
+  // Returns what a compiled file is made of: the files of the data with sizes and times, the shard,
+  // and all that decides a batch's floats and ids. Local files have absolute paths in it, without
+  // symbolic links to their folders. There is no key for data that is smaller than least_data or
+  // not in files, and for exported models. Errors of listing the data.
+  absl::StatusOr<FeatureKey> MakeKey(io::FileSystem& files, const model::Model& model,
+                                     const data::SourceSpec& source, bool with_labels) const;
+  // Returns null if there is none that may be used; *note says why if there is one, and a damaged
+  // one is removed. A file that another user owns or may write is not used.
   std::shared_ptr<const CompiledFile> Find(const std::string& key, std::string* note) const;
   // Begins the file of the key.
   absl::StatusOr<std::unique_ptr<CompiledFileWriter>> Begin(const std::string& key) const;
@@ -43,14 +53,23 @@ class FeatureCache {
   void RemoveOldest() const;
   // Removes a file that turned out to be damaged.
   void Remove(const CompiledFile& file) const;
+  // The words for features that are not kept.
+  std::string NotKept(std::string_view why) const;
   const std::string& folder() const { return options_.folder; }
 
  private:
   explicit FeatureCache(FeatureCacheOptions options);
   std::string GetPath(const std::string& key) const;
+  absl::StatusOr<std::shared_ptr<const CompiledFile>> Open(const std::string& path,
+                                                           const std::string& key) const;
 
   const FeatureCacheOptions options_;
   const std::unique_ptr<io::FileSystem> files_;
 };
+
+// Returns FAILED_PRECONDITION if a file of the key is not what it was when the key was made. Files
+// that came later do not matter.
+absl::Status CheckUnchanged(io::FileSystem& files, const data::SourceSpec& source,
+                            const FeatureKey& key);
 
 }  // namespace muster::train

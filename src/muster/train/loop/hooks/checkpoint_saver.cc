@@ -38,7 +38,7 @@ class CheckpointSaver : public Hook {
     MUSTER_RETURN_IF_ERROR(FinishSave(session));
     last_save_nanos_ = session.clock.MonotonicNanos();
     saved_at_start_ = false;
-    saver_->frozen().Prepare(session.variables.Tensors(/*with_slots=*/true));
+    saver_->frozen().Prepare(GetOwnTensors(session, {}));
     session.variables.set_frozen(&saver_->frozen());
     return absl::OkStatus();
   }
@@ -118,7 +118,11 @@ class CheckpointSaver : public Hook {
       saved_at_start_ = saved_at_start_ && session.checkpoint.step >= 0;
       return absl::OkStatus();
     }
-    if (session.step == session.checkpoint.step) return absl::OkStatus();
+    checkpoint::RowFiles rows = std::exchange(session.checkpoint.rows, {});
+    if (session.step == session.checkpoint.step) {
+      for (const std::string& path : rows.paths) session.files.Remove(path).IgnoreError();
+      return absl::OkStatus();
+    }
     for (const auto& listener : listeners_) {
       MUSTER_RETURN_IF_ERROR(listener->BeforeSave(session, session.step));
     }
@@ -142,14 +146,27 @@ class CheckpointSaver : public Hook {
       if (session.model.spec.exported && session.data.batch_size > 0) {
         strings.emplace_back(checkpoint::kBatchSizeName, StrCat(session.data.batch_size));
       }
-      const auto tensors = session.variables.Tensors(/*with_slots=*/true);
+      const auto tensors = GetOwnTensors(session, rows);
       MUSTER_RETURN_IF_ERROR(OnSaved(
-          session, in_background ? saver_->Start(session.step, tensors, std::move(strings))
-                                 : saver_->SaveNow(session.step, tensors, strings).status()));
+          session, in_background
+                       ? saver_->Start(session.step, tensors, std::move(strings), std::move(rows))
+                       : saver_->SaveNow(session.step, tensors, strings, rows).status()));
     }
     pending_step_ = session.checkpoint.step = session.step;
     last_save_nanos_ = session.clock.MonotonicNanos();
     return in_background ? absl::OkStatus() : FinishSave(session);
+  }
+
+  // The tensors that are saved from this process's memory.
+  static std::vector<checkpoint::Tensor> GetOwnTensors(const Session& session,
+                                                       const checkpoint::RowFiles& rows) {
+    auto tensors = session.variables.Tensors(/*with_slots=*/true);
+    std::erase_if(tensors, [&](const checkpoint::Tensor& tensor) {
+      return tensor.is_elsewhere || std::ranges::any_of(rows.tensors, [&](const auto& each) {
+               return each.name == tensor.name;
+             });
+    });
+    return tensors;
   }
 
   // Returns false if the state was lost meanwhile: the next step restores it; nothing can be saved.

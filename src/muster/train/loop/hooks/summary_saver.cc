@@ -61,7 +61,8 @@ void AddWeights(const Session& session, formats::Summary* summary) {
   const auto specs = session.variables.specs();
   double zeros = 0, linear_weights = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].growth) continue;  // the rows of a table that grows are not in `variables`
+    // Rows of tables that grow, or that parameter servers keep, are not in `variables`.
+    if (specs[i].growth || session.variables.views()[i].data == nullptr) continue;
     const MatrixView matrix = Look(specs[i], session.variables.views()[i]);
     AddHistogram(specs[i].name, matrix, summary);
     if (!specs[i].name.starts_with(kLinearFolder) || specs[i].name == kLinearBias) continue;

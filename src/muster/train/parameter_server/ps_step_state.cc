@@ -1,0 +1,128 @@
+// PsStep: how the chief gives the servers a state and fetches it from them.
+#include <algorithm>
+#include <utility>
+
+#include "muster/train/loop/hooks/checkpoint_saver.h"
+#include "muster/train/parameter_server/ps_step.h"
+
+namespace muster::train {
+
+absl::StatusOr<ps::Place> PsStep::GiveState(bool again) {
+  if (again) MUSTER_RETURN_IF_ERROR(RestoreCheckpoint());
+  MUSTER_RETURN_IF_ERROR(LookForServersInFolder());
+  if (!servers_save_ && !session_.variables.is_whole()) {
+    MUSTER_RETURN_IF_ERROR(session_.variables.AllocateRest());
+    if (!session_.checkpoint.prefix.empty()) MUSTER_RETURN_IF_ERROR(RestoreCheckpoint());
+  }
+  const RecordCounts records = session_.data.records.value_or(RecordCounts());
+  const ps::Counts counts = {.trained = records.trained,
+                             .dropped = records.dropped,
+                             .repeated = records.repeated,
+                             .known = session_.data.records.has_value()};
+  if (!again) examples_ = counts.work();
+  ps::Place place = {.step = session_.step, .positions = session_.data.positions, .counts = counts};
+  // At first a chief with all weights in its memory may have changed them (warm start).
+  if (servers_save_ && (again || !session_.variables.is_whole())) {
+    place.checkpoint = session_.checkpoint.prefix;
+  }
+  return place;
+}
+
+absl::Status PsStep::LookForServersInFolder() {
+  servers_save_ = false;
+  if (std::ranges::none_of(variables_, &ps::Variable::is_large_table)) return absl::OkStatus();
+  const std::string path =
+      io::TemporaryPath(io::JoinPath(session_.config.model_dir, "model.ckpt-look"));
+  const std::string text = StrCat("incarnation ", spec_.self.incarnation, " of the chief, at ",
+                                  session_.clock.MonotonicNanos());
+  MUSTER_ASSIGN_OR_RETURN(const auto file, session_.files.OpenForWrite(path));
+  MUSTER_RETURN_IF_ERROR(file->Append(text));
+  MUSTER_RETURN_IF_ERROR(file->Close());
+  const auto found = client_->AllRead(path, text);
+  session_.files.Remove(path).IgnoreError();
+  MUSTER_RETURN_IF_ERROR(found.status());
+  servers_save_ = *found;
+  return absl::OkStatus();
+}
+
+// The rows of a table are in the servers' files one table after the other: its weights, then slot
+// by slot, run by run.
+absl::StatusOr<checkpoint::RowFiles> PsStep::GetRowFiles(const ps::TableSave& tables) const {
+  checkpoint::RowFiles files = {.paths = tables.paths};
+  const ps::Placement& placement = client_->placement();
+  std::vector<size_t> next(tables.paths.size());
+  std::vector<uint64_t> offsets(tables.paths.size());
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    const ps::Variable& variable = variables_[i];
+    if (!variable.is_large_table()) continue;
+    for (const std::string& name : variable.tensors) {
+      auto& tensor = files.tensors.emplace_back();
+      tensor.name = name;
+      tensor.shape = {variable.rows, variable.cols};
+      for (size_t server = 0; server < next.size(); ++server) {
+        const std::vector<uint32_t>& checksums = tables.checksums[server];
+        for (const ps::RowRun& run :
+             placement.GetRuns(static_cast<int>(i), static_cast<int>(server))) {
+          if (next[server] == checksums.size()) {
+            return absl::AbortedError(StrCat("ps-", server, " has saved too few rows"));
+          }
+          tensor.rows.push_back({.file = static_cast<int>(server) + 1,
+                                 .first = run.first,
+                                 .count = run.count,
+                                 .offset = offsets[server],
+                                 .crc = checksums[next[server]++]});
+          offsets[server] += static_cast<uint64_t>(run.count * variable.cols) * sizeof(float);
+        }
+      }
+    }
+  }
+  return files;
+}
+
+absl::Status PsStep::RestoreCheckpoint() {
+  session_.data.position.reset();
+  session_.data.positions.clear();
+  session_.checkpoint.step = -1;
+  session_.variables.BeforeChange();
+  MUSTER_RETURN_IF_ERROR(RestoreSession(session_));
+  if (session_.checkpoint.step < 0) {
+    return absl::UnavailableError(
+        StrCat("a parameter server was lost, and ", session_.config.model_dir,
+               " has no checkpoint to return to: start the training again"));
+  }
+  if (session_.data.positions.empty() && session_.data.position.has_value()) {
+    session_.data.positions = {data::SerializePosition(*session_.data.position)};
+  }
+  return absl::OkStatus();
+}
+
+ps::Memory PsStep::GetMemory() const {
+  const Variables& variables = session_.variables;
+  return [&variables](int variable, int slot) {
+    return slot < 0 ? variables.views()[static_cast<size_t>(variable)].data
+                    : variables.slots(variable)[static_cast<size_t>(slot)];
+  };
+}
+
+absl::Status PsStep::FetchState() {
+  session_.variables.BeforeChange();
+  ps::TableSave tables;
+  ++table_saves_;
+  for (int server = 0; servers_save_ && server < client_->servers(); ++server) {
+    tables.paths.push_back(io::TemporaryPath(io::JoinPath(
+        session_.config.model_dir, StrCat("model.ckpt-rows-", table_saves_, ".ps-", server))));
+  }
+  auto place = replica_->Save(servers_save_ ? &tables : nullptr);
+  if (!place.ok()) {
+    for (const std::string& path : tables.paths) session_.files.Remove(path).IgnoreError();
+    return place.status();
+  }
+  session_.step = place->step;
+  UpdateCounts();
+  session_.data.positions = std::move(place->positions);
+  if (!servers_save_) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(session_.checkpoint.rows, GetRowFiles(tables));
+  return absl::OkStatus();
+}
+
+}  // namespace muster::train
