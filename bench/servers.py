@@ -2,8 +2,9 @@
 
 import json
 
+from bench import server_saves
 from bench.context import CannotRun, Context
-from bench.measure import Series, run
+from bench.measure import Series, interleave, run
 from bench.report import Report, Row, in_unit
 
 ECHO = {64 << 10: "64 KiB", 512 << 10: "512 KiB", 4 << 20: "4 MiB"}
@@ -12,13 +13,13 @@ ECHO_ONLY = "^(ThereAndBack/Unix|Raw/UnixThereAndBack)/"
 BATCHES = (512, 4096, 32768)  # rows
 PULLS, PUSHES = 3e6, 1.5e6  # rows a second of a core
 THREADS_GOAL = 1.7  # of a server with two threads over one with one
-BEFORE = "Before servers were read at the same time, in the same minutes: 0.96 s (0.86 s to 1.09 s) for two servers, 0.66 s for one."
+seconds = in_unit("s", 2)
 METHOD = """
 Echo: as many bytes there and back between two threads, a core each: frames of our channels, which ask
 for a while before they sleep as servers and workers do, and blocking calls on a socket. Rows: one worker and one server, a thread each, with a table of 4,000,000
 rows of 32 floats and Adagrad (1 GB), each batch of other rows, spread over all of it; a push is there
 when the server has applied it. Rows a CPU second count the CPU time of both threads together: splitting,
-copying, the socket both ways, the optimizer. Threads: the rows of a server alone, without socket and worker. Saving: the
+copying, the socket both ways, the optimizer. Threads: the rows of a server alone, without socket and worker. The
 chief reads the state of one server, or of two with a half each, into its memory; no batch is applied meanwhile.
 """
 
@@ -48,11 +49,18 @@ def measure(context: Context, name: str) -> Report:
         echo.append(benchmarks(context, "muster_net_transport_benchmark", ECHO_ONLY))
         rows.append(benchmarks(context, "muster_ps_benchmark", "."))
         print(f"  round {number + 1}/{context.rounds}", flush=True)
+    saves = interleave(
+        {
+            "servers": lambda: server_saves.save_seconds(context, servers_have_folder=True),
+            "chief": lambda: server_saves.save_seconds(context, servers_have_folder=False),
+        },
+        context.rounds,
+    )
     report = Report(
         name=name,
         title="Parameter servers over a unix socket",
-        method=METHOD,
-        peer="a raw socket; one thread",
+        method=METHOD + server_saves.METHOD,
+        peer="a raw socket; one thread; the chief",
         unit="bytes or rows a second",
     )
     for size, text in ECHO.items():
@@ -79,8 +87,12 @@ def measure(context: Context, name: str) -> Report:
     for servers in (1, 2):
         milliseconds = series_of(rows, f"SaveState/{servers}", "real_time")
         report.rows.append(Row(
-            f"saving 1 GB of {servers} server{'s' if servers > 1 else ''}",
-            Series(tuple(each / 1000 for each in milliseconds.values)), form=in_unit("s", 2),
+            f"the chief reads 1 GB of {servers} server{'s' if servers > 1 else ''}",
+            Series(tuple(each / 1000 for each in milliseconds.values)), form=seconds,
         ))  # fmt: skip
-    report.same.append(BEFORE)
+    own, chiefs = (saves[name].values for name in ("servers", "chief"))
+    report.rows.append(Row(
+        "a save of 1 GB of 2 servers, GB/s; by the chief", Series(tuple(1 / each for each in own)),
+        Series(tuple(1 / each for each in chiefs)), server_saves.GOAL, form=lambda rate: f"{rate:.2f}",
+    ))  # fmt: skip
     return report

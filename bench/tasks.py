@@ -96,6 +96,7 @@ class Training:
 
     def __init__(self, folder: Path, tasks: Sequence[Task], **environment: str):
         self.folder, self.tasks = folder, tasks
+        self.started = time.monotonic()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         several = cluster_of([task.name for task in tasks]) if len(tasks) > 1 else {}
         for task in tasks:
@@ -151,6 +152,13 @@ class Training:
         begun, done = marks
         spent = sum(done.cpu_seconds.values()) - sum(begun.cpu_seconds.values())
         return Cost(done.step - begun.step, done.seconds - begun.seconds, spent, peaks)
+
+    def seconds(self) -> float:
+        """From the start to the end of the last task."""
+        speaker = self.processes[self.tasks[0].name]
+        out, err = speaker.communicate(timeout=DEADLINE)
+        self.finish(self.started + DEADLINE, out + err)
+        return time.monotonic() - self.started
 
     def mark(self, step: int) -> Mark:
         costs = {name: cpu_seconds(process.pid) for name, process in self.processes.items()}

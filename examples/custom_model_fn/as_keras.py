@@ -29,6 +29,7 @@ def example(x):
 
 if __name__ == "__main__":
     exported, rows = sys.argv[1:]
+    keras.utils.set_random_seed(1)
     with tf.io.TFRecordWriter(rows) as file:
         for i in range(200):
             file.write(example(i / 100 - 1))

@@ -77,7 +77,8 @@ std::string JobFolder::task_log(job::TaskId task) const {
 
 absl::StatusOr<std::string> JobsFolder() {
   if (const auto home = FromEnvironment("MUSTER_HOME"); !home.empty()) return home + "/jobs";
-  if (const auto xdg = FromEnvironment("XDG_STATE_HOME"); !xdg.empty()) {
+  // A relative one does not count (XDG Base Directory Specification 0.8).
+  if (const auto xdg = FromEnvironment("XDG_STATE_HOME"); xdg.starts_with('/')) {
     return xdg + "/muster/jobs";
   }
   const auto home = FromEnvironment("HOME");

@@ -256,7 +256,7 @@ std::string FailureText(const Json& job) {
   }
   if (first > 0)
     text += StrCat("before that ", first, first == 1 ? " failure" : " failures",
-                   ", after which tasks started again\n");
+                   ", after which the job went on\n");
   return text;
 }
 

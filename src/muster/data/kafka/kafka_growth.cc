@@ -109,7 +109,7 @@ class KafkaGrowth : public GrowingData {
       }
     }
     now_ = std::move(now);
-    heard_ = clock_.MonotonicNanos();
+    silent_since_.reset();
     has_warned_ = false;
     return absl::OkStatus();
   }
@@ -122,7 +122,9 @@ class KafkaGrowth : public GrowingData {
     // A partition that was just added may be unknown to some brokers.
     const bool may_return = absl::IsUnavailable(polled) || absl::IsNotFound(polled);
     if (!may_return) return polled;
-    const double silence = static_cast<double>(clock_.MonotonicNanos() - heard_) / kNanosPerSecond;
+    if (!silent_since_) silent_since_ = polled_;
+    const double silence =
+        static_cast<double>(clock_.MonotonicNanos() - *silent_since_) / kNanosPerSecond;
     if (silence >= kKafkaSilenceSeconds) return polled;
     if (silence >= kKafkaWarningSeconds && !std::exchange(has_warned_, true)) {
       WarnOfSilence(topics_.front().brokers, "asking for new records", silence);
@@ -212,7 +214,7 @@ class KafkaGrowth : public GrowingData {
   KafkaSegment now_;                                     // what Poll has found last
   KafkaSegment last_;                                    // what GetSegment has returned last
   int64_t polled_ = 0;
-  int64_t heard_ = 0;
+  std::optional<int64_t> silent_since_;  // when the first poll began of those that failed in a row
   std::optional<int64_t> waits_since_;
   bool noted_ = false;
   bool has_warned_ = false;  // of the brokers' silence

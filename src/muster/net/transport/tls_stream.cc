@@ -162,13 +162,25 @@ absl::Status TlsStream::Encrypt(ConstBytes record) {
 absl::StatusOr<bool> TlsStream::Flush() {
   while (sealed_gone_ < sealed_.size()) {
     const ConstBytes rest = ConstBytes(sealed_).subspan(sealed_gone_);
-    MUSTER_ASSIGN_OR_RETURN(const size_t went, inner_->Write({&rest, 1}));
-    if (went == 0) return false;
-    sealed_gone_ += went;
+    const absl::StatusOr<size_t> went = inner_->Write({&rest, 1});
+    if (!went.ok()) return ReasonOfPeer(went.status());
+    if (*went == 0) return false;
+    sealed_gone_ += *went;
   }
   sealed_.clear();
   sealed_gone_ = 0;
   return true;
+}
+
+absl::Status TlsStream::ReasonOfPeer(const absl::Status& write_error) {
+  if (!shaken_ || !open_) return write_error;
+  while (read_error_.ok()) {
+    const MutableBytes room = buffer_.MakeRoom();
+    const size_t came = room.empty() ? 0 : Decrypt(room).value_or(0);
+    if (came == 0) break;
+    buffer_.Grow(came);
+  }
+  return absl::IsDataLoss(read_error_) ? read_error_ : write_error;
 }
 
 ConstBytes TlsStream::NextRecord(std::span<const ConstBytes> pieces, size_t at) {

@@ -279,6 +279,30 @@ TEST_F(TlsStreamTest, WhatWasAlteredOnItsWayIsNoticed) {
   }
 }
 
+// The receiver closes the connection at the altered byte, while the sender still writes.
+TEST_F(TlsStreamTest, TheSenderHearsThatItsBytesWereAltered) {
+  const auto listener = Listener::Listen(Address::Tcp("127.0.0.1", 0)).value();
+  auto accepted = std::async(std::launch::async, [&] {
+    auto plain = AcceptStream(*listener, *interrupt_);
+    return TlsStream::Accepted(NewFaultStream(std::move(plain), {.flip_at = 20'000}).value(), tls_,
+                               TestDeadline(), *interrupt_);
+  });
+  auto dialed = Dial(listener->address(), {.protection = safe_}, TestDeadline(), *interrupt_);
+  ASSERT_TRUE(dialed.ok()) << dialed.status();
+  Channel from(*std::move(dialed)), to(accepted.get().value());
+  auto received = std::async(std::launch::async, [&] {
+    const absl::Status status = to.Receive(TestDeadline(), *interrupt_).status();
+    to.Close();
+    return status;
+  });
+  const std::string text(50'000'000, 'x');  // more than the sockets hold
+  const absl::Status sent =
+      from.Send(1, std::as_bytes(std::span(text)), TestDeadline(), *interrupt_);
+  EXPECT_EQ(received.get().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(sent.code(), absl::StatusCode::kDataLoss) << sent;
+  EXPECT_THAT(Text(sent), HasSubstr("what it got was damaged"));
+}
+
 // What travels is nothing that anybody can read.
 TEST_F(TlsStreamTest, NothingOfAMessageIsOnTheWire) {
   int fds[2];

@@ -161,7 +161,7 @@ TEST_F(ElasticTrainingTest, TheResultNamesReplicasThatJoinedAndLeft) {
   const auto result = RunRank(cluster, 0, chief, "model", 1);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_THAT(result->changes, Contains(AllOf(HasSubstr(" left at step "), HasSubstr("closed"),
-                                              HasSubstr("1 replicas"))));
+                                              HasSubstr(": 1 replica"))));
 }
 
 TEST_F(ElasticTrainingTest, ACheckpointIsContinuedByAnyNumberOfReplicas) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -20,6 +21,10 @@ namespace {
 
 // The largest count that each of `replicas` may send, so that the sum cannot overflow.
 int32_t GetMost(int replicas) { return std::numeric_limits<int32_t>::max() / replicas; }
+
+std::string CountReplicas(size_t count) {
+  return StrCat(count, count == 1 ? " replica" : " replicas");
+}
 
 // Sums over the group in the order of ranks, so that every rank gets the same bits.
 class GroupSums : public engine::ReplicaSums {
@@ -107,8 +112,9 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::RunUntilDone(const InputBatch* 
     if (absl::IsCancelled(moved.status())) return Result{.outcome = Outcome::kOver};
     MUSTER_RETURN_IF_ERROR(moved.status());
     NoteTakeOver();
-    session_.progress.Note(StrCat("continuing at step ", session_.step, " with ", size(),
-                                  " replicas (generation ", generation(), ")"));
+    session_.progress.Note(StrCat("continuing at step ", session_.step, " with ",
+                                  CountReplicas(static_cast<size_t>(size())), " (generation ",
+                                  generation(), ")"));
     if (*moved) return Result{.outcome = Outcome::kMoved};
   }
 }
@@ -317,15 +323,21 @@ void ReplicatedStep::NoteChanges(const std::vector<std::string>& before, const a
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  for (const std::string& name : before) {
-    if (has(now, name)) continue;
-    changes_.push_back(StrCat(name, " left at step ", session_.step, " (", ToStd(why.message()),
-                              "): ", now.size(), " replicas"));
+  std::vector<std::string> left;
+  std::ranges::copy_if(before, std::back_inserter(left),
+                       [&](const std::string& name) { return !has(now, name); });
+  const std::string_view cause = ToStd(why.message());
+  for (const std::string& name : left) {
+    // The cause is that of the first loss: of several, it is the one that it names.
+    const bool is_its_own = left.size() == 1 || cause.find(name + " ") != cause.npos;
+    changes_.push_back(StrCat(name, " left at step ", session_.step,
+                              is_its_own ? StrCat(" (", cause, ")") : "", ": ",
+                              CountReplicas(now.size())));
   }
   for (const std::string& name : now) {
     if (has(before, name)) continue;
     changes_.push_back(
-        StrCat(name, " joined at step ", session_.step, ": ", now.size(), " replicas"));
+        StrCat(name, " joined at step ", session_.step, ": ", CountReplicas(now.size())));
   }
 }
 
