@@ -120,6 +120,17 @@ def test_a_jobs_folder_that_cannot_be_made_names_the_variable_that_moves_it(must
     assert "set MUSTER_HOME to a folder of your own" in said
 
 
+def test_a_relative_state_folder_does_not_count(muster, place, monkeypatch) -> None:
+    """XDG Base Directory Specification 0.8."""
+    monkeypatch.delenv("MUSTER_HOME")
+    monkeypatch.setenv("XDG_STATE_HOME", "state")
+    monkeypatch.setenv("HOME", str(place / "home"))
+    (place / "home").mkdir()
+    muster.run("train", "model.yaml", "model2", "--train", "rows.csv", "--workers", "2", "--name", "here")
+    assert (place / "home/.local/state/muster/jobs/here").exists()
+    assert not (place / "state").exists()
+
+
 def test_numbers_of_ints_are_written_in_full(muster, place) -> None:
     (place / "big.csv").write_text("a,y\n" + "".join(f"{1_709_290_000 + i % 500 * 2000},{i // 3 % 2}\n" for i in range(1000)))
     for command in ("init big.csv --label y --out big.yaml", "records stats big.csv"):

@@ -38,40 +38,23 @@ class FileBundleReader : public BundleReader {
       return absl::InvalidArgumentError(StrCat(prefix_, ": tensor '", name, "' has ", entry->size,
                                                " bytes, but the buffer has ", buffer.size()));
     }
-    uint64_t done = 0;
-    for (const BundleEntry* const part : GetParts(name, *entry)) {
-      const std::span<char> bytes = buffer.subspan(done, static_cast<size_t>(part->size));
-      uint32_t crc = 0;
-      for (size_t at = 0; at < bytes.size(); at += kBundlePieceBytes) {
-        const size_t size = std::min(bytes.size() - at, kBundlePieceBytes);
-        MUSTER_RETURN_IF_ERROR(ReadPiece(name, *part, at, bytes.subspan(at, size), &crc));
-      }
-      MUSTER_RETURN_IF_ERROR(CheckCrc(name, *part, crc));
-      done += bytes.size();
-    }
-    return absl::OkStatus();
+    return ReadParts(
+        name, *entry, {},
+        [&](uint64_t offset, size_t size) { return buffer.subspan(offset, size); },
+        [](uint64_t, std::span<const char>) { return absl::OkStatus(); });
   }
 
   absl::Status ReadPieces(std::string_view name, const WantsRows& wants,
                           const TakePiece& take) const override {
     MUSTER_ASSIGN_OR_RETURN(const BundleEntry* entry, Find(name));
     std::vector<char> piece;
-    uint64_t offset = 0;
-    int64_t row = 0;
-    for (const BundleEntry* const part : GetParts(name, *entry)) {
-      const auto bytes = static_cast<uint64_t>(part->size);
-      const bool is_wanted = part == entry || !wants || wants(row, part->shape.front());
-      uint32_t crc = 0;
-      for (uint64_t done = 0; is_wanted && done < bytes; done += piece.size()) {
-        piece.resize(std::min<uint64_t>(bytes - done, kBundlePieceBytes));
-        MUSTER_RETURN_IF_ERROR(ReadPiece(name, *part, done, piece, &crc));
-        MUSTER_RETURN_IF_ERROR(take(offset + done, piece));
-      }
-      if (is_wanted) MUSTER_RETURN_IF_ERROR(CheckCrc(name, *part, crc));
-      offset += bytes;
-      if (part != entry) row += part->shape.front();
-    }
-    return absl::OkStatus();
+    return ReadParts(
+        name, *entry, wants,
+        [&](uint64_t, size_t size) {
+          piece.resize(size);
+          return std::span(piece);
+        },
+        take);
   }
 
   absl::StatusOr<std::vector<std::string>> ReadStrings(std::string_view name) const override {
@@ -97,6 +80,31 @@ class FileBundleReader : public BundleReader {
   }
 
  private:
+  // Where a piece at an offset of a tensor is to be read.
+  using GetRoom = std::function<std::span<char>(uint64_t offset, size_t size)>;
+
+  absl::Status ReadParts(std::string_view name, const BundleEntry& entry, const WantsRows& wants,
+                         const GetRoom& room, const TakePiece& take) const {
+    uint64_t offset = 0;
+    int64_t row = 0;
+    for (const BundleEntry* const part : GetParts(name, entry)) {
+      const auto bytes = static_cast<size_t>(part->size);
+      const bool is_wanted = part == &entry || !wants || wants(row, part->shape.front());
+      uint32_t crc = 0;
+      for (size_t done = 0; is_wanted && done < bytes;) {
+        const size_t size = std::min(bytes - done, kBundlePieceBytes);
+        const std::span<char> piece = room(offset + done, size);
+        MUSTER_RETURN_IF_ERROR(ReadPiece(name, *part, done, piece, &crc));
+        MUSTER_RETURN_IF_ERROR(take(offset + done, piece));
+        done += size;
+      }
+      if (is_wanted) MUSTER_RETURN_IF_ERROR(CheckCrc(name, *part, crc));
+      offset += bytes;
+      if (part != &entry) row += part->shape.front();
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Broken(std::string_view what) const {
     return absl::DataLossError(StrCat(index_path_, ": ", what));
   }

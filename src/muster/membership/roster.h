@@ -9,7 +9,9 @@
 // when a task joins that is not in the view. Members of a broken generation must join again, saying
 // which step they have. If two live peers repeatedly cannot reach each other, without a step in
 // between, the later of them in the order of tasks (never the chief) is given up if the others are
-// enough; else the training ends. In both cases the message names both.
+// enough; else the training ends. In both cases the message names both. After a view that ended
+// without a step because of such a report the next one waits 0.25 s, then 1 s, 4 s and 8 s; the
+// fifth in a row ends the training.
 #pragma once
 
 #include <cstdint>
@@ -105,6 +107,8 @@ class Roster {
   void Drop(Entries::iterator entry, std::string_view cause, bool planned, double now);
   void Break(const MemberId& culprit, std::string_view cause, bool planned, double now);
   void TryForm(double now);
+  double GetPause() const;  // before the next view, in seconds
+  int CountViewsWithoutStep() const;
   void SendView(const View& view);
   void NoticeSleep(double now);
   void ExpireSilent(double now);

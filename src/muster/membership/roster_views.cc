@@ -1,5 +1,6 @@
 // Roster: when a view forms, and when it breaks.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "muster/membership/roster.h"
@@ -13,6 +14,8 @@ using job::TaskType;
 
 // The training ends after this many views in a row without a step.
 constexpr int kMaxViewsWithoutStep = 5;
+// How long the second of them waits; each other one waits four times as long as the one before.
+constexpr double kFirstPauseSeconds = 0.25, kLongestPauseSeconds = 8;
 
 }  // namespace
 
@@ -61,8 +64,28 @@ bool Roster::Enough(double now) const {
   return known || now >= forming_since_ + spec_.settle_seconds;
 }
 
+// A network that is interrupted for a moment does not use up all attempts within it.
+double Roster::GetPause() const {
+  const int without_step = CountViewsWithoutStep();
+  if (without_step == 0 || without_step >= kMaxViewsWithoutStep) return 0;
+  const double longest = std::min(kLongestPauseSeconds, spec_.rendezvous_seconds / 4);
+  return std::min(kFirstPauseSeconds * std::pow(4, without_step - 1), longest);
+}
+
+// As it is if a view is formed of the members that are ready.
+int Roster::CountViewsWithoutStep() const {
+  if (!last_reported_) return 0;
+  StateId newest;
+  for (const auto& [task, entry] : entries_) {
+    if (entry.ready && IsReplica(task.type)) newest = std::max(newest, entry.member.state());
+  }
+  return newest.step > last_step_ ? 0 : views_without_step_ + 1;
+}
+
 void Roster::TryForm(double now) {
   if (over_ || view_ || forming_since_ < 0 || !Enough(now)) return;
+  if (now < forming_since_ + GetPause()) return;
+  views_without_step_ = CountViewsWithoutStep();
   View view = {.generation = ++last_generation_};
   for (auto& [task, entry] : entries_) {
     if (!entry.ready || GetTypeOrder(task.type) > GetTypeOrder(TaskType::kPs)) continue;
@@ -77,7 +100,6 @@ void Roster::TryForm(double now) {
   last_members_.clear();
   for (const Member& member : view.members) last_members_.insert(member.id.task);
   const int64_t step = view.members[static_cast<size_t>(view.source())].step;
-  views_without_step_ = step > last_step_ || !last_reported_ ? 0 : views_without_step_ + 1;
   if (step > last_step_) broken_links_.clear();
   last_step_ = std::max(last_step_, step);
   if (views_without_step_ >= kMaxViewsWithoutStep) {

@@ -17,6 +17,12 @@ std::string_view AsBytes(std::span<const float> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
+// The first run with rows at or after `row`.
+std::span<const RowRun>::iterator FindRun(std::span<const RowRun> runs, int64_t row) {
+  return std::ranges::lower_bound(runs, row, std::less_equal(),
+                                  [](const RowRun& each) { return each.first + each.count; });
+}
+
 }  // namespace
 
 TableFiles::TableFiles(TableStorage storage, std::span<const Variable> variables,
@@ -83,10 +89,8 @@ absl::Status TableFiles::TakeOwn(std::span<const RowRun> runs, int64_t first,
                                  const Take& take) const {
   const int64_t cols = variables_[slice.variable].cols;
   const int64_t end = first + std::ssize(values);
-  auto run = std::ranges::lower_bound(runs, first, std::less_equal(), [&](const RowRun& each) {
-    return (each.first + each.count) * cols;
-  });
-  for (; run != runs.end() && run->first * cols < end; ++run) {
+  for (auto run = FindRun(runs, first / cols); run != runs.end() && run->first * cols < end;
+       ++run) {
     const int64_t begin = std::max(first, run->first * cols);
     slice.count = std::min(end, (run->first + run->count) * cols) - begin;
     slice.first = run->local * cols + begin - run->first * cols;
@@ -134,11 +138,10 @@ absl::Status TableFiles::Load(const std::string& checkpoint, const Take& take) c
   for (uint32_t i = 0; i < variables_.size(); ++i) {
     const Variable& table = variables_[i];
     if (!table.is_large_table()) continue;
-    const auto runs = placement_.GetRuns(static_cast<int>(i), server_);
+    const std::vector<RowRun> own = placement_.GetRuns(static_cast<int>(i), server_);
+    const std::span<const RowRun> runs(own);
     const auto wants = [&](int64_t first, int64_t count) {
-      const auto run =
-          std::ranges::lower_bound(runs, first, std::less_equal(),
-                                   [](const RowRun& each) { return each.first + each.count; });
+      const auto run = FindRun(runs, first);
       return run != runs.end() && run->first < first + count;
     };
     for (size_t k = 0; k < table.tensors.size(); ++k) {
