@@ -20,6 +20,7 @@ class CutLinkTest : public RosterTest {
     SendJoin(3, kWorker1, 5, incarnation);
     SendJoin(1, kChief, 5);
     SendJoin(2, kWorker0, 5);
+    if (!roster_->view()) Wait(8);
     ASSERT_TRUE(roster_->view());
     last_generation_ = roster_->view()->generation;
     // The chief reports it for worker-1.
@@ -56,6 +57,7 @@ TEST_F(CutLinkTest, TheFailureNamesBothIfAllAreNeeded) {
     SendJoin(1, kChief, 5);
     SendJoin(2, kWorker0, 5);
     SendJoin(3, kWorker1, 5);
+    if (!roster_->view() && roster_->status().ok()) Wait(8);
     if (!roster_->view()) break;
     last_generation_ = roster_->view()->generation;
     Broken failure = {.generation = last_generation_, .culprit = {kWorker0, 1}, .cause = "gone"};

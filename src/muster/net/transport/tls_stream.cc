@@ -162,25 +162,25 @@ absl::Status TlsStream::Encrypt(ConstBytes record) {
 absl::StatusOr<bool> TlsStream::Flush() {
   while (sealed_gone_ < sealed_.size()) {
     const ConstBytes rest = ConstBytes(sealed_).subspan(sealed_gone_);
-    const absl::StatusOr<size_t> went = inner_->Write({&rest, 1});
-    if (!went.ok()) return ReasonOfPeer(went.status());
-    if (*went == 0) return false;
-    sealed_gone_ += *went;
+    MUSTER_ASSIGN_OR_RETURN(const size_t went, inner_->Write({&rest, 1}));
+    if (went == 0) return false;
+    sealed_gone_ += went;
   }
   sealed_.clear();
   sealed_gone_ = 0;
   return true;
 }
 
-absl::Status TlsStream::ReasonOfPeer(const absl::Status& write_error) {
-  if (!shaken_ || !open_) return write_error;
+absl::StatusOr<bool> TlsStream::FlushOrHear() {
+  absl::StatusOr<bool> gone = Flush();
+  if (gone.ok()) return gone;
   while (read_error_.ok()) {
     const MutableBytes room = buffer_.MakeRoom();
     const size_t came = room.empty() ? 0 : Decrypt(room).value_or(0);
     if (came == 0) break;
     buffer_.Grow(came);
   }
-  return absl::IsDataLoss(read_error_) ? read_error_ : write_error;
+  return absl::IsDataLoss(read_error_) ? absl::StatusOr<bool>(read_error_) : gone;
 }
 
 ConstBytes TlsStream::NextRecord(std::span<const ConstBytes> pieces, size_t at) {
@@ -203,7 +203,7 @@ absl::StatusOr<size_t> TlsStream::Write(std::span<const ConstBytes> pieces) {
   size_t all = 0, at = 0;
   for (const ConstBytes piece : pieces) all += piece.size();
   if (!sealed_.empty()) {
-    MUSTER_ASSIGN_OR_RETURN(const bool gone, Flush());
+    MUSTER_ASSIGN_OR_RETURN(const bool gone, FlushOrHear());
     if (!gone) return 0;
     if (std::exchange(owes_, false)) at = std::min<size_t>(all, 1);
   }
@@ -212,7 +212,7 @@ absl::StatusOr<size_t> TlsStream::Write(std::span<const ConstBytes> pieces) {
     MUSTER_RETURN_IF_ERROR(Encrypt(record));
     at += record.size();
     if (at < all && sealed_.size() < kWorthSending) continue;
-    MUSTER_ASSIGN_OR_RETURN(const bool gone, Flush());
+    MUSTER_ASSIGN_OR_RETURN(const bool gone, FlushOrHear());
     owes_ = !gone;
     if (!gone) return at - 1;
   }

@@ -83,8 +83,8 @@ class TlsStream : public Stream {
   absl::Status Encrypt(ConstBytes record);
   // Sends what is sealed. False: not all of it could be sent now.
   absl::StatusOr<bool> Flush();
-  // The alert with which the peer has closed the connection; `write_error` where none has arrived.
-  absl::Status ReasonOfPeer(const absl::Status& write_error);
+  // The same; if the peer has closed the connection, the error is its alert, if that has arrived.
+  absl::StatusOr<bool> FlushOrHear();
   absl::Status FlushAll(process::Deadline deadline, const Interrupt& interrupt);
   // Returns up to one record's bytes from offset `at` of the pieces: in place, or gathered.
   ConstBytes NextRecord(std::span<const ConstBytes> pieces, size_t at);
