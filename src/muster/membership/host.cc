@@ -104,6 +104,7 @@ void Host::Converse(Roster::Connection id, job::TaskId task, Channel& channel) {
     status = Answer(id, channel, &close);
   }
   channel.Close();
+  if (absl::IsDataLoss(status) && note_) note_(std::string(ToStd(status.message())));
   const std::lock_guard lock(mutex_);
   connections_.erase(id);
   if (!stop_->is_set()) {

@@ -37,7 +37,8 @@ class Host {
  public:
   using Note = std::function<void(const std::string& text)>;
   // `clock` must outlive the host. `note`, which may be empty, is for people: which task was
-  // refused, and why. It is called on the host's own threads.
+  // refused, and why, and which connection had damaged bytes. It is called on the host's own
+  // threads.
   static absl::StatusOr<std::unique_ptr<Host>> Start(RosterSpec spec, const Clock& clock,
                                                      Note note = {});
   // Closes all connections.

@@ -1,10 +1,13 @@
 #include "muster/membership/host.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <mutex>
 #include <optional>
 
+#include "muster/net/transport/fault_stream.h"
 #include "muster/net/transport/socket_stream.h"
 
 namespace muster::membership {
@@ -14,23 +17,31 @@ using job::TaskId;
 using job::TaskType;
 using net::transport::Channel;
 using net::transport::Interrupt;
+using net::transport::kNever;
+using net::transport::NewFaultStream;
 using net::transport::SocketStream;
 using process::Deadline;
+using testing::AllOf;
+using testing::HasSubstr;
 
 constexpr TaskId kChiefTask = {TaskType::kChief, 0};
 constexpr TaskId kWorkerTask = {TaskType::kWorker, 0};
 
 class HostTest : public testing::Test {
  protected:
-  // A connection of a peer that has authenticated as `task`.
-  std::unique_ptr<Channel> Connect(TaskId task) {
+  // A connection of a peer that has authenticated as `task`. A byte of what it sends is altered, if
+  // `flip_at` says so.
+  std::unique_ptr<Channel> Connect(TaskId task, uint64_t flip_at = kNever) {
     int fds[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    auto near = SocketStream::Create(process::Descriptor(fds[0]), "member").value();
+    auto far = SocketStream::Create(process::Descriptor(fds[1]), "host").value();
+    near->set_wants_checksums(flip_at != kNever);
+    far->set_wants_checksums(flip_at != kNever);
     const net::transport::Peer peer = {.identity = {.role = std::string(job::TypeName(task.type)),
                                                     .index = static_cast<uint32_t>(task.index)}};
-    host_->Serve(peer, SocketStream::Create(process::Descriptor(fds[0]), "member").value());
-    return std::make_unique<Channel>(
-        SocketStream::Create(process::Descriptor(fds[1]), "host").value());
+    host_->Serve(peer, NewFaultStream(std::move(near), {.flip_at = flip_at}).value());
+    return std::make_unique<Channel>(std::move(far));
   }
 
   // The host's answer; nullopt if the host closes the connection instead.
@@ -56,7 +67,13 @@ class HostTest : public testing::Test {
 
   SystemClock clock_;
   std::unique_ptr<Interrupt> interrupt_ = Interrupt::Create().value();
-  std::unique_ptr<Host> host_ = Host::Start({.tasks = {kChiefTask, kWorkerTask}}, clock_).value();
+  std::mutex mutex_;
+  std::vector<std::string> notes_;
+  std::unique_ptr<Host> host_ =
+      Host::Start({.tasks = {kChiefTask, kWorkerTask}}, clock_, [this](const std::string& text) {
+        const std::lock_guard lock(mutex_);
+        notes_.push_back(text);
+      }).value();
 };
 
 TEST_F(HostTest, AnAnswerHasAllPendingMessages) {
@@ -104,6 +121,16 @@ TEST_F(HostTest, AnInvalidMessageEndsOnlyItsOwnConnection) {
           .ok());
   EXPECT_FALSE(worker->Receive(Deadline::After(60), *interrupt_).ok());
   EXPECT_TRUE(Ask(*chief, {}));
+}
+
+// The member hears only that its connection was closed, and what the others hear may come later
+// than that it has closed all of its connections.
+TEST_F(HostTest, DamagedBytesAreNoted) {
+  const auto worker = Connect(kWorkerTask, /*flip_at=*/100);
+  EXPECT_FALSE(Ask(*worker, JoinAs(kWorkerTask)));
+  host_.reset();
+  ASSERT_EQ(notes_.size(), 1U);
+  EXPECT_THAT(notes_[0], AllOf(HasSubstr("receive from worker 0"), HasSubstr("damaged")));
 }
 
 }  // namespace

@@ -257,6 +257,7 @@ void Membership::OnHostLost(const absl::Status& why) {
   if (channel_ != nullptr) lost_nanos_ = Nanos();
   noted_loss_ = noted_loss_ && channel_ == nullptr;
   channel_.reset();
+  if (absl::IsDataLoss(why) && options_.note) options_.note(std::string(ToStd(why.message())));
   const std::lock_guard lock(mutex_);
   if (view_ || !join_.has_value()) {
     interrupt_->Set(Annotate(absl::AbortedError(why.message()), "the chief's membership"));

@@ -37,8 +37,8 @@ struct MembershipOptions {
   // If true as well as `stop`: only this member must end. The host is informed, and all calls of
   // the member to its peers end with CANCELLED. Null: a stop is meant for all tasks.
   const std::atomic<bool>* leaving = nullptr;
-  // For people: which tasks the next view waits for. Called on the member's own thread; may be
-  // empty.
+  // For people: which tasks the next view waits for, and that what the host sent was damaged.
+  // Called on the member's own thread; may be empty.
   std::function<void(const std::string& text)> note = {};
 };
 
