@@ -160,10 +160,14 @@ absl::Status InTurns(Group& group, std::span<float> values) {
 
 size_t RingTurnFloats(int ranks) { return static_cast<size_t>(ranks) * kRingBytes / sizeof(float); }
 
+bool AreFew(size_t values, int ranks) {
+  return values * sizeof(float) * static_cast<size_t>(ranks - 1) <= kDirectBytes;
+}
+
 absl::Status AllReduce(Group& group, std::span<float> values) {
   MUSTER_RETURN_IF_ERROR(group.status());
   if (group.size() == 1 || values.empty()) return absl::OkStatus();
-  const bool few = values.size_bytes() * static_cast<size_t>(group.size() - 1) <= kDirectBytes;
+  const bool few = AreFew(values.size(), group.size());
   return few ? AllReduceDirectly(group, values) : InTurns(group, values);
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <iterator>
 #include <vector>
 
@@ -14,27 +13,59 @@ namespace muster::collective {
 namespace {
 
 // Gives every rank the pieces of all ranks in few rounds: in each one a rank passes on the pieces
-// that it has, which then are twice as many. `sizes`: of the pieces, by rank. `take` gets the piece
-// of each rank, this one's too.
-absl::Status Relay(Group& group, ConstBytes mine, std::span<const uint64_t> sizes,
-                   const std::function<void(int rank, ConstBytes piece)>& take) {
+// that it has, which then are twice as many. In `all` they lie by rank, this rank's piece too.
+absl::Status Relay(Group& group, ConstBytes mine, MutableBytes all) {
   const int n = group.size(), rank = group.rank();
-  // Where the pieces of this rank, the next one, ... begin: in the order in which they arrive.
-  std::vector<size_t> begins = {0};
-  for (int i = 0; i < n; ++i) {
-    begins.push_back(begins.back() + sizes[static_cast<size_t>((rank + i) % n)]);
-  }
-  const auto get_begin = [&](int i) { return begins[static_cast<size_t>(i)]; };
-  const MutableBytes pieces = group.Relayed(begins.back());
+  const size_t size = mine.size();
+  // The pieces of this rank, the next one, ...: in the order in which they arrive.
+  const MutableBytes pieces = group.Relayed(static_cast<size_t>(n) * size);
   std::copy(mine.begin(), mine.end(), pieces.begin());
   for (int have = 1; have < n; have *= 2) {
-    const int count = std::min(have, n - have);
+    const auto count = static_cast<size_t>(std::min(have, n - have));
     MUSTER_RETURN_IF_ERROR(
-        group.Exchange((rank + n - have) % n, pieces.first(get_begin(count)), (rank + have) % n,
-                       pieces.subspan(get_begin(have), get_begin(have + count) - get_begin(have))));
+        group.Exchange((rank + n - have) % n, pieces.first(count * size), (rank + have) % n,
+                       pieces.subspan(static_cast<size_t>(have) * size, count * size)));
   }
-  for (int i = 0; i < n; ++i) {
-    take((rank + i) % n, pieces.subspan(get_begin(i), get_begin(i + 1) - get_begin(i)));
+  const auto before = static_cast<size_t>(n - rank) * size;  // the pieces of ranks up to the last
+  std::copy_n(pieces.begin(), before, all.begin() + rank * static_cast<ptrdiff_t>(size));
+  std::ranges::copy(pieces.subspan(before), all.begin());
+  return group.status();
+}
+
+// The same for pieces of different sizes. A message has the sizes of its pieces, then the pieces.
+absl::Status Relay(Group& group, uint64_t max_bytes, std::vector<std::vector<std::byte>>* all) {
+  const int n = group.size(), rank = group.rank();
+  const auto get_rank = [&](int i) { return static_cast<size_t>((rank + i) % n); };
+  std::vector<std::byte>&out = group.sent_message(), &in = group.received_message();
+  std::vector<uint64_t> sizes(static_cast<size_t>(n));
+  for (int have = 1; have < n; have *= 2) {
+    const int count = std::min(have, n - have);
+    for (int i = 0; i < count; ++i) sizes[static_cast<size_t>(i)] = (*all)[get_rank(i)].size();
+    const ConstBytes header = std::as_bytes(std::span(sizes).first(static_cast<size_t>(count)));
+    out.assign(header.begin(), header.end());
+    for (int i = 0; i < count; ++i) {
+      const std::vector<std::byte>& piece = (*all)[get_rank(i)];
+      out.insert(out.end(), piece.begin(), piece.end());
+    }
+    const int from = (rank + have) % n;
+    const uint64_t most = static_cast<uint64_t>(count) * (max_bytes + sizeof(uint64_t));
+    MUSTER_RETURN_IF_ERROR(group.Exchange((rank + n - have) % n, out, from, most, &in));
+    const auto wrong = [&] {
+      return group.Accuse(from,
+                          StrCat("passes on ", in.size(), " bytes that are not ", count,
+                                 " pieces of at most ", max_bytes, " bytes with their sizes"));
+    };
+    if (in.size() < header.size()) return wrong();
+    std::memcpy(sizes.data(), in.data(), header.size());
+    ConstBytes rest = ConstBytes(in).subspan(header.size());
+    for (int i = 0; i < count; ++i) {
+      const uint64_t size = sizes[static_cast<size_t>(i)];
+      if (size > max_bytes || size > rest.size()) return wrong();
+      const ConstBytes piece = rest.first(size);
+      (*all)[get_rank(have + i)].assign(piece.begin(), piece.end());
+      rest = rest.subspan(size);
+    }
+    if (!rest.empty()) return wrong();
   }
   return group.status();
 }
@@ -46,12 +77,7 @@ absl::Status AllGather(Group& group, ConstBytes mine, MutableBytes all) {
   const auto piece = [&](int from) {
     return all.subspan(static_cast<size_t>(from) * mine.size(), mine.size());
   };
-  if (n > kMostDirectRanks) {
-    const std::vector<uint64_t> sizes(static_cast<size_t>(n), mine.size());
-    return Relay(group, mine, sizes, [&](int from, ConstBytes bytes) {
-      if (!bytes.empty()) std::memmove(piece(from).data(), bytes.data(), bytes.size());
-    });
-  }
+  if (n > kMostDirectRanks) return Relay(group, mine, all);
   if (!mine.empty() && piece(rank).data() != mine.data()) {
     std::memcpy(piece(rank).data(), mine.data(), mine.size());
   }
@@ -66,33 +92,14 @@ absl::Status AllGather(Group& group, ConstBytes mine, MutableBytes all) {
 absl::Status AllGather(Group& group, uint64_t max_bytes, std::vector<std::vector<std::byte>>* all) {
   const int n = group.size(), rank = group.rank();
   all->resize(static_cast<size_t>(n));
+  if (n > kMostDirectRanks) return Relay(group, max_bytes, all);
   const ConstBytes mine = (*all)[static_cast<size_t>(rank)];
-  const uint64_t size = mine.size();
-  std::vector<uint64_t> sizes(static_cast<size_t>(n));
-  MUSTER_RETURN_IF_ERROR(AllGather(group, std::as_bytes(std::span(&size, 1)),
-                                   std::as_writable_bytes(std::span(sizes))));
-  for (int from = 0; from < n; ++from) {
-    const uint64_t bytes = sizes[static_cast<size_t>(from)];
-    if (bytes > max_bytes) {
-      return group.Accuse(
-          from, StrCat("announces ", bytes, " bytes, but a rank has at most ", max_bytes));
-    }
-  }
-  if (n > kMostDirectRanks) {
-    return Relay(group, mine, sizes, [&](int from, ConstBytes bytes) {
-      if (from != rank) (*all)[static_cast<size_t>(from)].assign(bytes.begin(), bytes.end());
-    });
-  }
-  for (int from = 0; from < n; ++from) {
-    if (from == rank) continue;
-    (*all)[static_cast<size_t>(from)].resize(sizes[static_cast<size_t>(from)]);
-  }
   for (int round = 1; round < n; ++round) {
     const int from = (rank + n - round) % n;
-    MUSTER_RETURN_IF_ERROR(group.Exchange((rank + round) % n, mine, from,
-                                          MutableBytes((*all)[static_cast<size_t>(from)])));
+    MUSTER_RETURN_IF_ERROR(group.Exchange((rank + round) % n, mine, from, max_bytes,
+                                          &(*all)[static_cast<size_t>(from)]));
   }
-  return absl::OkStatus();
+  return group.status();
 }
 
 absl::Status Broadcast(Group& group, int root, MutableBytes bytes) {

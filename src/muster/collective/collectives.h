@@ -26,6 +26,8 @@ namespace muster::collective {
 // Few values are gathered and summed by every rank; of more, each rank sums a part, 256 KiB per
 // rank at a time.
 absl::Status AllReduce(Group& group, std::span<float> values);
+// Whether so many values are few.
+bool AreFew(size_t values, int ranks);
 // How many values are in work at a time.
 size_t RingTurnFloats(int ranks);
 

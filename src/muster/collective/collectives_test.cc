@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <span>
 #include <tuple>
 
 #include "muster/base/random.h"
+#include "muster/collective/rank_levels.h"
 #include "muster/collective/test_ranks.h"
 
 namespace muster::collective {
@@ -125,21 +127,44 @@ TEST_P(CollectivesTest, NoRankLeavesABarrierBeforeAllHaveEnteredIt) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, CollectivesTest, testing::Values(1, 2, 3, 4, 7));
 
-TEST(CollectiveFailureTest, AnImpossibleLengthAllocatesNoMemory) {
-  for (const uint64_t announced : {uint64_t{101}, uint64_t{1} << 39, ~uint64_t{0}}) {
+TEST(CollectiveFailureTest, ARankWithTooManyBytesIsRefused) {
+  for (const size_t size : {101U, 10'000'000U}) {
     TestRanks ranks(3, {.names = {"chief-0", "worker-0", "worker-1"}});
     const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
-      std::vector<std::vector<std::byte>> all;
+      std::vector<std::vector<std::byte>> all(3);
       if (group.rank() != 1) return AllGather(group, 100, &all);
-      std::vector<uint64_t> sizes(3);
-      return AllGather(group, std::as_bytes(std::span(&announced, 1)),
-                       std::as_writable_bytes(std::span(sizes)));
+      all[1].resize(size);
+      return AllGather(group, size, &all);
     });
     for (const int rank : {0, 2}) {
       const std::string text(ToStd(results[static_cast<size_t>(rank)].message()));
       EXPECT_THAT(text, StartsWith("rank 1 (worker-0): ")) << rank;
-      EXPECT_THAT(text, HasSubstr(StrCat(announced, " bytes"))) << rank;
+      EXPECT_THAT(text, HasSubstr(StrCat("sends ", size, " bytes, but at most 100"))) << rank;
     }
+  }
+}
+
+// Of 9 ranks each one passes on what it has got from rank 8, which lies.
+TEST(CollectiveFailureTest, AMessageWhoseSizesDoNotFitIsRefused) {
+  constexpr uint64_t kMost = 100;
+  struct Lie {
+    std::vector<uint64_t> sizes;
+    size_t bytes = 0;  // after them
+  };
+  for (const Lie& lie : {Lie{{101}, 0}, Lie{{~uint64_t{0}}, 50}, Lie{{10}, 9}, Lie{{10}, 11},
+                         Lie{{}, 4}, Lie{{100}, 101}}) {
+    TestRanks ranks(kMostDirectRanks + 1);
+    const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
+      std::vector<std::vector<std::byte>> all(static_cast<size_t>(group.size()));
+      if (group.rank() != 8) return AllGather(group, kMost, &all);
+      std::vector<std::byte> message(lie.sizes.size() * sizeof(uint64_t) + lie.bytes);
+      std::memcpy(message.data(), lie.sizes.data(), lie.sizes.size() * sizeof(uint64_t));
+      std::vector<std::byte> got;
+      MUSTER_RETURN_IF_ERROR(group.Exchange(7, message, 0, 1000, &got));
+      return group.Receive(7, 1, [](ConstBytes, size_t) {});  // what rank 7 says of it
+    });
+    EXPECT_THAT(ToStd(results[7].message()), StartsWith("rank 8: "));
+    for (const absl::Status& each : std::span(results).first(8)) EXPECT_FALSE(each.ok());
   }
 }
 

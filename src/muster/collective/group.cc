@@ -1,5 +1,6 @@
 #include "muster/collective/group.h"
 
+#include <optional>
 #include <utility>
 
 #include "muster/collective/rank_failure.h"
@@ -63,6 +64,27 @@ absl::Status Group::Exchange(int to, ConstBytes out, int from, MutableBytes in) 
   MUSTER_ASSIGN_OR_RETURN(Channel* const source, GetChannel(from));
   const absl::Status status =
       Channel::Exchange(kPieces, *target, out, *source, in, NextDeadline(), interrupt_);
+  return status.ok() ? status : Blame(status, to, from);
+}
+
+absl::Status Group::Exchange(int to, ConstBytes out, int from, uint64_t max_bytes,
+                             std::vector<std::byte>* in) {
+  MUSTER_ASSIGN_OR_RETURN(Channel* const target, GetChannel(to));
+  MUSTER_ASSIGN_OR_RETURN(Channel* const source, GetChannel(from));
+  std::optional<size_t> too_many;
+  const auto make_room = [&](size_t bytes) -> absl::StatusOr<MutableBytes> {
+    if (bytes > max_bytes) {
+      too_many = bytes;
+      return absl::DataLossError("too many bytes");
+    }
+    in->resize(bytes);
+    return MutableBytes(*in);
+  };
+  const absl::Status status =
+      Channel::Exchange(kPieces, *target, out, *source, make_room, NextDeadline(), interrupt_);
+  if (too_many) {
+    return Accuse(from, StrCat("sends ", *too_many, " bytes, but at most ", max_bytes, " are due"));
+  }
   return status.ok() ? status : Blame(status, to, from);
 }
 

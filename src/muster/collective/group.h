@@ -77,6 +77,10 @@ class Group {
   // from another at the same time. An error ends the group.
   absl::Status Exchange(int to, ConstBytes out, int from, size_t in_bytes, Take take);
   absl::Status Exchange(int to, ConstBytes out, int from, MutableBytes in);
+  // For a message whose size only its sender knows. *in becomes that large; a message of more than
+  // `max_bytes` ends the group, and no memory is taken for it.
+  absl::Status Exchange(int to, ConstBytes out, int from, uint64_t max_bytes,
+                        std::vector<std::byte>* in);
   absl::Status Send(int to, ConstBytes out);
   absl::Status Receive(int from, size_t in_bytes, Take take);
 
@@ -99,6 +103,9 @@ class Group {
                std::span(relayed_.Reserve(bytes / sizeof(float) + 1), bytes / sizeof(float) + 1))
         .first(bytes);
   }
+  // And for messages whose size is not known before.
+  std::vector<std::byte>& sent_message() { return sent_message_; }
+  std::vector<std::byte>& received_message() { return received_message_; }
 
  private:
   absl::StatusOr<Channel*> GetChannel(int rank);
@@ -114,6 +121,7 @@ class Group {
   const Interrupt& interrupt_;
   const GroupOptions options_;
   math::AlignedBuffer scratch_, relayed_;
+  std::vector<std::byte> sent_message_, received_message_;
   absl::Status status_;
   bool told_ = false;  // the other ranks know that the group is over
 };

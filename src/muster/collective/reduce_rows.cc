@@ -49,8 +49,9 @@ absl::Status ReduceRows::SumLevel(Group& group, const RankLevels& levels,
   const auto get_rank = [&](int digit) { return levels.GetRank(level.WithDigit(seat, digit)); };
   for (int round = 1; round < level.radix; ++round) {
     const int to = (own + round) % level.radix, from = (own + level.radix - round) % level.radix;
-    MUSTER_RETURN_IF_ERROR(Exchange(group, get_rank(to), out_[static_cast<size_t>(to)],
-                                    get_rank(from), &in_[static_cast<size_t>(from)]));
+    MUSTER_RETURN_IF_ERROR(group.Exchange(get_rank(to), out_[static_cast<size_t>(to)],
+                                          get_rank(from), GetMost(),
+                                          &in_[static_cast<size_t>(from)]));
   }
   Lists given(tables_.size());
   for (int digit = 0; digit < level.radix; ++digit) {
@@ -85,17 +86,7 @@ void ReduceRows::Write(const RankLevels::Level& level, int digit, Bytes* bytes) 
   }
 }
 
-// Sizes first.
-absl::Status ReduceRows::Exchange(Group& group, int to, const Bytes& out, int from,
-                                  Bytes* in) const {
-  const uint64_t size = out.size();
-  uint64_t announced = 0;
-  MUSTER_RETURN_IF_ERROR(group.Exchange(to, std::as_bytes(std::span(&size, 1)), from,
-                                        std::as_writable_bytes(std::span(&announced, 1))));
-  MUSTER_RETURN_IF_ERROR(Resize(group, from, announced, in));
-  return group.Exchange(to, out, from, MutableBytes(*in));
-}
-
+// The size first.
 absl::Status ReduceRows::Send(Group& group, int to, const Bytes& out) const {
   const uint64_t size = out.size();
   MUSTER_RETURN_IF_ERROR(group.Send(to, std::as_bytes(std::span(&size, 1))));
@@ -114,15 +105,19 @@ absl::Status ReduceRows::Receive(Group& group, int from, Bytes* in) const {
   return receive(*in);
 }
 
-absl::Status ReduceRows::Resize(Group& group, int from, uint64_t announced, Bytes* in) const {
+uint64_t ReduceRows::GetMost() const {
   uint64_t most = 0;
   for (const RowTable& table : tables_) {
     const auto row = sizeof(int32_t) + static_cast<uint64_t>(table.cols) * sizeof(float);
     most += sizeof(uint32_t) + static_cast<uint64_t>(table.rows) * row;
   }
-  if (announced > most) {
+  return most;
+}
+
+absl::Status ReduceRows::Resize(Group& group, int from, uint64_t announced, Bytes* in) const {
+  if (announced > GetMost()) {
     return group.Accuse(
-        from, StrCat("announces ", announced, " bytes of rows, but its tables have ", most));
+        from, StrCat("announces ", announced, " bytes of rows, but its tables have ", GetMost()));
   }
   in->resize(announced);
   return absl::OkStatus();

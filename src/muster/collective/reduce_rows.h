@@ -42,8 +42,8 @@ class ReduceRows {
   absl::Status SumLevel(Group& group, const RankLevels& levels, const RankLevels::Level& level);
   // Writes the rows whose digit at the level is this one; a radix of 1 has all.
   void Write(const RankLevels::Level& level, int digit, Bytes* bytes) const;
-  // Sends and receives lists, their sizes first.
-  absl::Status Exchange(Group& group, int to, const Bytes& out, int from, Bytes* in) const;
+  uint64_t GetMost() const;  // bytes of all rows
+  // With a spare rank: the size first, then the lists.
   absl::Status Send(Group& group, int to, const Bytes& out) const;
   absl::Status Receive(Group& group, int from, Bytes* in) const;
   absl::Status Resize(Group& group, int from, uint64_t announced, Bytes* in) const;

@@ -117,22 +117,22 @@ TEST(ReduceRowsFailureTest, ARankThatSendsARowOutsideTheTableIsNamed) {
   EXPECT_GE(named, 1);
 }
 
-TEST(ReduceRowsFailureTest, AnImpossibleLengthAllocatesNoMemory) {
+TEST(ReduceRowsFailureTest, MoreBytesThanTheTablesHaveAreRefused) {
   TestRanks ranks(2);
   const std::vector<RowTable> tables = {{.rows = 10, .cols = 1}};
   const auto results = ranks.Run([&](Group& group) -> absl::Status {
     if (group.rank() == 1) {
-      const uint64_t announced = uint64_t{1} << 40;
-      uint64_t other = 0;
-      return group.Exchange(0, std::as_bytes(std::span(&announced, 1)), 0,
-                            std::as_writable_bytes(std::span(&other, 1)));
+      const std::vector<std::byte> message(4 + 10 * 8 + 1);
+      std::vector<std::byte> other;
+      return group.Exchange(0, message, 0, 100, &other);
     }
     ReduceRows reduce;
     math::RowNumbers numbers;
     std::vector<RowList> lists(1);
     return reduce.Reduce(group, tables, lists, numbers);
   });
-  EXPECT_THAT(std::string(ToStd(results[0].message())), HasSubstr("announces 1099511627776 bytes"));
+  EXPECT_THAT(std::string(ToStd(results[0].message())),
+              HasSubstr("sends 85 bytes, but at most 84 are due"));
 }
 
 }  // namespace

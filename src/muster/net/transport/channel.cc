@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "muster/net/transport/link_watch.h"
@@ -26,6 +27,12 @@ ChannelOptions WithChecksums(ChannelOptions options, const Stream& stream) {
 
 std::string PeerName(const std::string& name, const std::string& where) {
   return name.empty() ? where : StrCat(name, " (", where, ")");
+}
+
+absl::Status WrongMessage(const FrameReader& reader, const std::string& due) {
+  return absl::DataLossError(StrCat("a message of type ", reader.type(), " and ",
+                                    reader.message_bytes(), " bytes came where one ", due,
+                                    " was due: the peers do not do the same"));
 }
 
 }  // namespace
@@ -249,10 +256,8 @@ absl::Status Channel::Expect(Expected expected, Channel* to, Channel& from, Pump
     MUSTER_ASSIGN_OR_RETURN(const bool opened, reader.Open());
     if (!opened) return false;
     if (reader.type() != expected.type || reader.message_bytes() != expected.bytes) {
-      return absl::DataLossError(StrCat("a message of type ", reader.type(), " and ",
-                                        reader.message_bytes(), " bytes came where one of type ",
-                                        expected.type, " and ", expected.bytes,
-                                        " bytes was due: the peers do not do the same"));
+      return WrongMessage(reader,
+                          StrCat("of type ", expected.type, " and ", expected.bytes, " bytes"));
     }
     MUSTER_ASSIGN_OR_RETURN(const bool moved, pump(reader));
     *done = !reader.open();
@@ -281,6 +286,26 @@ absl::Status Channel::Exchange(uint16_t type, Channel& to, ConstBytes out, Chann
   return Expect(
       {type, in.size()}, &to, from, [&](FrameReader& reader) { return reader.PumpInto(in); },
       deadline, interrupt);
+}
+
+absl::Status Channel::Exchange(uint16_t type, Channel& to, ConstBytes out, Channel& from, Room room,
+                               Deadline deadline, const Interrupt& interrupt) {
+  MUSTER_RETURN_IF_ERROR(to.Usable());
+  MUSTER_RETURN_IF_ERROR(from.Usable());
+  to.writer_.Begin(type, out);
+  std::optional<MutableBytes> in;
+  const auto step = [&](FrameReader& reader, bool* done) -> absl::StatusOr<bool> {
+    MUSTER_ASSIGN_OR_RETURN(const bool opened, reader.Open());
+    if (!opened) return false;
+    if (reader.type() != type) return WrongMessage(reader, StrCat("of type ", type));
+    if (!in) {
+      MUSTER_ASSIGN_OR_RETURN(in, room(reader.message_bytes()));
+    }
+    MUSTER_ASSIGN_OR_RETURN(const bool moved, reader.PumpInto(*in));
+    *done = !reader.open();
+    return moved;
+  };
+  return ExchangeLoop("exchange", &to, &from, deadline, interrupt).Run(step);
 }
 
 absl::Status Channel::ReceiveParts(uint16_t type, size_t bytes, Take take, Deadline deadline,

@@ -61,6 +61,8 @@ struct Message {
 // in the message. Each part begins at an address and an offset divisible by 4; so is its size,
 // except the last part's.
 using Take = absl::FunctionRef<void(ConstBytes part, size_t offset)>;
+// Returns memory for a message of so many bytes.
+using Room = absl::FunctionRef<absl::StatusOr<MutableBytes>(size_t bytes)>;
 
 // One owner thread, which also owns the stream.
 class Channel {
@@ -87,6 +89,11 @@ class Channel {
   static absl::Status Exchange(uint16_t type, Channel& to, ConstBytes out, Channel& from,
                                MutableBytes in, process::Deadline deadline,
                                const Interrupt& interrupt);
+  // Like the Exchange above, for a message whose size the receiver does not know: `room` is called
+  // once with that size, and returns where the message is to be stored, or an error, which ends the
+  // exchange before any memory is taken.
+  static absl::Status Exchange(uint16_t type, Channel& to, ConstBytes out, Channel& from, Room room,
+                               process::Deadline deadline, const Interrupt& interrupt);
   // The receiving half alone; Send is the other half.
   absl::Status ReceiveParts(uint16_t type, size_t bytes, Take take, process::Deadline deadline,
                             const Interrupt& interrupt);

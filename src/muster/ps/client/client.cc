@@ -61,6 +61,7 @@ absl::StatusOr<State> Client::Greet(size_t server, int64_t generation, int64_t w
 
 absl::StatusOr<std::vector<State>> Client::Connect(int64_t generation, int64_t work) {
   for (auto& connection : connections_) connection.reset();
+  closed_ = absl::OkStatus();
   std::vector<State> states;
   for (size_t server = 0; server < connections_.size(); ++server) {
     MUSTER_ASSIGN_OR_RETURN(states.emplace_back(), Greet(server, generation, work));

@@ -121,9 +121,9 @@ class Client {
   // Tells the lead that its state is invalid, because another server has lost its part.
   absl::Status TellBroken(int64_t generation, const std::string& why);
 
-  // For the chief: whether all servers read `text` in the file at `path`, so that they have the
-  // chief's folder.
-  absl::StatusOr<bool> AllRead(const std::string& path, const std::string& text);
+  // For the chief: asks all servers to read `text` in the temporary file at `path` and to write it
+  // into another one (GetAnswerPath). Returns a server that does not; -1: all do.
+  absl::StatusOr<int> FindOneWithoutFolder(const std::string& path, const std::string& text);
   // For the chief: loads a state into all servers; the lead is ready last. With `checkpoint`, the
   // servers read large tables from it by themselves, or give them their initial values ("").
   absl::Status LoadAll(const Ready& ready, const Memory& memory,
@@ -211,6 +211,7 @@ class Client {
   const Placement placement_;
   std::vector<std::unique_ptr<ServerConnection>> connections_;
   std::vector<Wire> wires_;
+  absl::Status closed_;  // ABORTED, if an error has made this replica close all connections
   bool in_batch_ = false;
   std::vector<uint32_t> given_;
   std::vector<float> slice_;

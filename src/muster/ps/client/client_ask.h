@@ -15,7 +15,9 @@ inline absl::Status Lost(size_t server, const absl::Status& why) {
 
 template <class M>
 absl::Status Client::Send(size_t server, uint16_t type, const M& message) {
-  if (connections_[server] == nullptr) return Lost(server, absl::AbortedError("not connected"));
+  if (connections_[server] == nullptr) {
+    return closed_.ok() ? Lost(server, absl::AbortedError("not connected")) : closed_;
+  }
   Print(message, &wires_[server].bytes);
   const absl::Status sent = connections_[server]->Send(type, wires_[server].bytes);
   return sent.ok() ? sent : Lost(server, sent);

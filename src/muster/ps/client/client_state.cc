@@ -100,10 +100,12 @@ bool Client::has_large_tables() const {
   return std::ranges::any_of(variables_, &Variable::is_large_table);
 }
 
-absl::StatusOr<bool> Client::AllRead(const std::string& path, const std::string& text) {
+absl::StatusOr<int> Client::FindOneWithoutFolder(const std::string& path, const std::string& text) {
   const std::vector<ReadFile> requests(connections_.size(), {.path = path});
   MUSTER_ASSIGN_OR_RETURN(const auto answers, AskAll<FileText>(kReadFile, requests));
-  return std::ranges::all_of(answers, [&](const FileText& file) { return file.text == text; });
+  const auto one =
+      std::ranges::find_if(answers, [&](const auto& file) { return file.text != text; });
+  return one == answers.end() ? -1 : static_cast<int>(one - answers.begin());
 }
 
 absl::Status Client::LoadServers(int64_t generation, const Memory& memory, bool with_large_tables) {
@@ -179,6 +181,7 @@ absl::StatusOr<Held> Client::SaveAll(int64_t generation, int64_t sequence, int64
   if (held.ok()) return held;
   // Servers stop holding pulls back for this save when its connections are closed.
   for (auto& connection : connections_) connection.reset();
+  closed_ = absl::AbortedError(held.status().message());
   return held;
 }
 

@@ -36,7 +36,10 @@ bool TableFiles::IsHere(const std::string& path) const {
 std::string TableFiles::ReadFile(const std::string& path) const {
   if (!IsHere(path) || !io::IsTemporaryName(io::Basename(path))) return "";
   const auto text = io::ReadFile(*storage_.files, path, kLargestText);
-  return text.ok() ? *text : "";
+  if (!text.ok()) return "";
+  const auto answer = storage_.files->OpenForWrite(GetAnswerPath(path, server_));
+  const bool is_written = answer.ok() && (*answer)->Append(*text).ok() && (*answer)->Close().ok();
+  return is_written ? *text : "";
 }
 
 absl::StatusOr<SavedTables> TableFiles::Save(const std::string& path, const Fetch& fetch) const {

@@ -31,7 +31,8 @@ class TableFiles {
   TableFiles(TableStorage storage, std::span<const Variable> variables, const Placement& placement,
              int server);
 
-  // The text of a small temporary file of the model folder; "" if there is no such file.
+  // The text of a small temporary file of the model folder, which it also writes into a file at
+  // GetAnswerPath; "" if there is no such file, or the server may not write there.
   std::string ReadFile(const std::string& path) const;
 
   // Fills the slice's values, of this server's part.

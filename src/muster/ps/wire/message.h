@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/base/strings.h"
 
 namespace muster::ps {
 
@@ -127,14 +128,18 @@ struct KeySlice {
   std::span<const float> values = {};  // of each key with a row: weights, then slot by slot
 };
 
-// Asks for the text of a small file of the model folder; it shows whether the server has that
-// folder.
+// Asks for the text of a small temporary file of the model folder, which the server also writes
+// into another file there: that shows whether it has the folder, and may write files that the chief
+// can read and remove.
 struct ReadFile {
   std::string path = {};
 };
+inline std::string GetAnswerPath(const std::string& path, int server) {
+  return StrCat(path, ".ps-", server);
+}
 
 struct FileText {
-  std::string text = {};  // "": there is no such file, or the server may not read it
+  std::string text = {};  // "": there is no such file, or the server may not read it or write there
 };
 
 // The chief holds the state: the server writes its rows of the large tables (Variable) into a file

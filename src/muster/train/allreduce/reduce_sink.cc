@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "muster/base/byte_reader.h"
 #include "muster/collective/collectives.h"
 #include "muster/math/rows.h"
+#include "muster/math/vector.h"
 #include "muster/optim/row_layout.h"
 
 namespace muster::train {
@@ -35,6 +37,10 @@ void Append(std::vector<std::byte>* bytes, const RowList& list) {
   Append(bytes, list.values.data(), list.values.size_bytes());
 }
 
+absl::Status Damaged(std::string_view what) {
+  return absl::DataLossError(StrCat("sent gradients that are damaged: ", what));
+}
+
 size_t Sum(std::span<const size_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), size_t{0});
 }
@@ -43,7 +49,11 @@ size_t Sum(std::span<const size_t> sizes) {
 
 ReduceSink::ReduceSink(std::span<const engine::VariableSpec> specs,
                        std::span<const size_t> metric_sizes)
-    : specs_(specs), metric_sizes_(metric_sizes) {
+    : specs_(specs),
+      metric_sizes_(metric_sizes),
+      has_tables_(std::ranges::any_of(specs, [](const engine::VariableSpec& spec) {
+        return spec.kind == engine::VariableKind::kTable;
+      })) {
   size_t most = kLosses + Sum(metric_sizes);
   for (const auto& spec : specs) {
     if (spec.kind != engine::VariableKind::kTable) most += static_cast<size_t>(spec.elements());
@@ -71,8 +81,11 @@ void ReduceSink::Begin(collective::Group& group, engine::GradientSink& next, dou
   next_ = &next;
   share_ = share;
   entries_.clear();
-  mine_.clear();
   size_ = 0;
+  // In a large group the sums of rows are sent, and whether there are any is known by the losses.
+  const bool sends_sums = has_tables_ && group.size() > collective::kMostDirectRanks;
+  together_ = group.size() > 1 && !sends_sums && collective::AreFew(values_.size(), group.size());
+  mine_.resize(together_ ? values_.size() * sizeof(float) : 0);
   sum_.Begin(group, values_, early);
 }
 
@@ -108,15 +121,25 @@ absl::Status ReduceSink::Reduce(engine::StepResult* result, std::string_view not
   losses[0] = static_cast<float>(result->loss);
   losses[1] = static_cast<float>(result->data_loss);
   WriteMetrics(*result, losses + kLosses);
-  MUSTER_RETURN_IF_ERROR(sum_.Finish());
+  if (together_) {
+    std::memcpy(mine_.data(), values_.data(), values_.size() * sizeof(float));
+    MUSTER_RETURN_IF_ERROR(Gather(note, notes));
+    SumValues();
+  } else {
+    MUSTER_RETURN_IF_ERROR(sum_.Finish());
+    // All ranks have the same sum, and send no rows then.
+    if (!std::isfinite(losses[0])) mine_.clear();
+  }
+  const bool is_finite = std::isfinite(losses[0]);
+  if (!is_finite) entries_.clear();
+  if (!together_) MUSTER_RETURN_IF_ERROR(Gather(note, notes));
   result->loss = double{losses[0]};
   result->data_loss = double{losses[1]};
   ReadMetrics(losses + kLosses, result);
-  if (!std::isfinite(result->loss)) {
-    entries_.clear();
-    mine_.clear();
+  for (int from = 0; is_finite && from < group_->size(); ++from) {
+    const absl::Status status = ParseLists(from);
+    if (!status.ok()) return group_->Accuse(from, ToStd(status.message()));
   }
-  MUSTER_RETURN_IF_ERROR(GatherRows(note, notes));
   Give();
   return absl::OkStatus();
 }
@@ -140,7 +163,7 @@ void ReduceSink::ReadMetrics(const float* from, engine::StepResult* result) cons
 
 // The most bytes that a rank can send: its note, and all rows of every table that has gradients.
 uint64_t ReduceSink::MaxBytes() const {
-  uint64_t bytes = kMaxNoteBytes;
+  uint64_t bytes = kMaxNoteBytes + values_.size() * sizeof(float);
   for (const Entry& entry : entries_) {
     if (entry.kind != Kind::kRows) continue;
     const uint64_t rows = MaxRows(entry.variable);
@@ -185,32 +208,52 @@ absl::Status ReduceSink::KeepOwnedRows() {
   return absl::OkStatus();
 }
 
-// Each rank sends its tables, then the length and the bytes of its note.
-absl::Status ReduceSink::GatherRows(std::string_view note, std::vector<std::string>* notes) {
+absl::Status ReduceSink::Gather(std::string_view note, std::vector<std::string>* notes) {
   lists_.resize(entries_.size());
   for (auto& lists : lists_) lists.assign(static_cast<size_t>(group_->size()), RowList());
-  if (group_->size() > collective::kMostDirectRanks) MUSTER_RETURN_IF_ERROR(KeepOwnedRows());
+  if (!together_ && group_->size() > collective::kMostDirectRanks) {
+    MUSTER_RETURN_IF_ERROR(KeepOwnedRows());
+  }
   const auto size = static_cast<uint32_t>(note.size());
-  Append(&mine_, &size, sizeof size);
   Append(&mine_, note.data(), note.size());
-  const auto rank = static_cast<size_t>(group_->rank());
+  Append(&mine_, &size, sizeof size);
   all_.resize(static_cast<size_t>(group_->size()));
-  all_[rank].swap(mine_);
-  MUSTER_RETURN_IF_ERROR(collective::AllGather(*group_, MaxBytes(), &all_));
+  rows_of_.resize(all_.size());
   notes->resize(all_.size());
-  for (size_t from = 0; from < all_.size(); ++from) {
-    const absl::Status status = ParseLists(static_cast<int>(from), all_[from], &(*notes)[from]);
-    if (!status.ok()) return group_->Accuse(static_cast<int>(from), ToStd(status.message()));
+  all_[static_cast<size_t>(group_->rank())].swap(mine_);
+  MUSTER_RETURN_IF_ERROR(collective::AllGather(*group_, MaxBytes(), &all_));
+  for (int from = 0; from < group_->size(); ++from) {
+    const absl::Status status = SplitNote(from, &(*notes)[static_cast<size_t>(from)]);
+    if (!status.ok()) return group_->Accuse(from, ToStd(status.message()));
   }
   return absl::OkStatus();
 }
 
-absl::Status ReduceSink::ParseLists(int rank, std::span<const std::byte> bytes, std::string* note) {
-  const auto wrong = [&](std::string_view what) {
-    return absl::DataLossError(StrCat("sent gradients that are damaged: ", what));
-  };
-  // All values before the note have 4 bytes each, and the memory is aligned for them.
-  ByteReader reader(bytes);
+absl::Status ReduceSink::SplitNote(int rank, std::string* note) {
+  const std::span<const std::byte> bytes = all_[static_cast<size_t>(rank)];
+  const size_t values = together_ ? values_.size() * sizeof(float) : 0;
+  uint32_t size = 0;
+  if (bytes.size() < values + sizeof size) return Damaged("they are cut off");
+  const size_t end = bytes.size() - sizeof size;
+  std::memcpy(&size, bytes.data() + end, sizeof size);
+  if (size > end - values) return Damaged("they do not end with a note");
+  note->assign(reinterpret_cast<const char*>(bytes.data()) + end - size, size);
+  rows_of_[static_cast<size_t>(rank)] = bytes.subspan(values, end - size - values);
+  return absl::OkStatus();
+}
+
+// In the order of ranks, as AllReduce does.
+void ReduceSink::SumValues() {
+  const size_t bytes = values_.size() * sizeof(float);
+  std::memcpy(values_.data(), all_.front().data(), bytes);
+  for (size_t from = 1; from < all_.size(); ++from) {
+    math::AddTo(reinterpret_cast<const float*>(all_[from].data()), values_.data(), values_.size());
+  }
+}
+
+absl::Status ReduceSink::ParseLists(int rank) {
+  // All values have 4 bytes each, and the memory is aligned for them.
+  ByteReader reader(rows_of_[static_cast<size_t>(rank)]);
   uint32_t count = 0;
   for (size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].kind != Kind::kRows) continue;
@@ -220,18 +263,13 @@ absl::Status ReduceSink::ParseLists(int rank, std::span<const std::byte> bytes, 
     if (!reader.Read(&count) || count > MaxRows(variable) || !reader.ReadArray(count, &list.rows) ||
         !reader.ReadArray(uint64_t{count} * static_cast<uint64_t>(GradientCols(variable)),
                           &list.values)) {
-      return wrong(StrCat("cut off in ", spec.name));
+      return Damaged(StrCat("cut off in ", spec.name));
     }
     if (const std::optional<int32_t> row = math::RowOutside(list.rows, spec.shape[0])) {
-      return wrong(StrCat("row ", *row, " of ", spec.name, ", which has ", spec.shape[0]));
+      return Damaged(StrCat("row ", *row, " of ", spec.name, ", which has ", spec.shape[0]));
     }
   }
-  std::string_view text;
-  if (!reader.Read(&count) || !reader.ReadBytes(count, &text) || !reader.done()) {
-    return wrong("they do not end with a note");
-  }
-  note->assign(text);
-  return absl::OkStatus();
+  return reader.done() ? absl::OkStatus() : Damaged("more bytes follow the rows");
 }
 
 RowList ReduceSink::JoinedEntries(const std::vector<RowList>& lists) {

@@ -63,9 +63,12 @@ class ReduceSink : public engine::GradientSink {
   collective::RowList JoinedEntries(const std::vector<collective::RowList>& lists);
   void Add(Kind kind, int variable, size_t size);
   uint64_t MaxBytes() const;
-  absl::Status GatherRows(std::string_view note, std::vector<std::string>* notes);
+  // Sends this rank's message to all, and receives theirs.
+  absl::Status Gather(std::string_view note, std::vector<std::string>* notes);
   absl::Status KeepOwnedRows();
-  absl::Status ParseLists(int rank, std::span<const std::byte> bytes, std::string* note);
+  absl::Status SplitNote(int rank, std::string* note);
+  void SumValues();
+  absl::Status ParseLists(int rank);
   void Give();
   void WriteMetrics(const engine::StepResult& result, float* to) const;
   void ReadMetrics(const float* from, engine::StepResult* result) const;
@@ -80,8 +83,13 @@ class ReduceSink : public engine::GradientSink {
   std::vector<float> values_;
   size_t size_ = 0;  // gradients and statistics that this step has filled
   collective::StreamSum sum_;
-  std::vector<std::byte> mine_;              // this rank's rows, as they are sent
-  std::vector<std::vector<std::byte>> all_;  // the rows of each rank
+  const bool has_tables_;
+  bool together_ = false;  // values_ travel in the message with the rows
+  // This rank's message: values_ if they travel in it, the rows of each table, the note, and the
+  // note's size.
+  std::vector<std::byte> mine_;
+  std::vector<std::vector<std::byte>> all_;          // the message of each rank
+  std::vector<std::span<const std::byte>> rows_of_;  // the rows in each of them
   collective::ReduceRows reduce_rows_;
   std::vector<std::byte> owned_;  // as mine_, with the sums of owned rows
   collective::SumRows rows_;      // used for one table after the other

@@ -86,18 +86,14 @@ TEST(ReduceSinkTest, ARankWithMoreRowsThanTheTableIsRefused) {
   specs[0].name = "table";
   specs[0].kind = engine::VariableKind::kTable;
   specs[0].shape = {10, 4};
-  // A note of 1 MiB, a count, and ten rows, each with its number and four floats.
-  const uint64_t most = (1 << 20) + 4 + 10 * (4 + 4 * 4);
+  // Two losses, a note of 1 MiB, a count, and ten rows, each with its number and four floats.
+  const uint64_t most = 2 * 4 + (1 << 20) + 4 + 10 * (4 + 4 * 4);
   collective::TestRanks ranks(2);
   NoSink given;
   const auto results = ranks.Run([&](Group& group) {
-    std::vector<float> losses = {1, 1};
     if (group.rank() == 1) {
-      MUSTER_RETURN_IF_ERROR(collective::AllReduce(group, losses));
-      const uint64_t announced = most + 1;
-      std::vector<uint64_t> sizes(2);
-      return collective::AllGather(group, std::as_bytes(std::span(&announced, 1)),
-                                   std::as_writable_bytes(std::span(sizes)));
+      std::vector<std::vector<std::byte>> all(2, std::vector<std::byte>(most + 1));
+      return collective::AllGather(group, 2 * most, &all);
     }
     ReduceSink sink(specs);
     sink.Begin(group, given, 0.5, /*early=*/false);
@@ -107,8 +103,9 @@ TEST(ReduceSinkTest, ARankWithMoreRowsThanTheTableIsRefused) {
     return sink.Reduce(&result, "note", &notes);
   });
   EXPECT_EQ(results[0].code(), absl::StatusCode::kDataLoss) << results[0];
-  EXPECT_THAT(ToStd(results[0].message()),
-              testing::HasSubstr(StrCat(most + 1, " bytes, but a rank has at most ", most)));
+  EXPECT_THAT(
+      ToStd(results[0].message()),
+      testing::HasSubstr(StrCat("sends ", most + 1, " bytes, but at most ", most, " are due")));
   EXPECT_EQ(given.calls, 0);
 }
 

@@ -58,22 +58,22 @@ model: {type: dnn, dnn: {columns: [x], hidden_units: [)",
   int runs_ = 0;
 };
 
-// Gathered are a proposal, the dense gradients, the sizes of the rows and positions, and these.
-TEST_P(StepCostTest, AStepOfASmallModelGathersFourTimes) {
-  ExpectMessagesOfAStep(Spec(8), 4 * model().rounds());
+// Gathered are a proposal, then the dense gradients with the position.
+TEST_P(StepCostTest, AStepOfASmallModelGathersTwice) {
+  ExpectMessagesOfAStep(Spec(8), 2 * model().rounds());
 }
 
 TEST_P(StepCostTest, AStepOfALargeModelReducesItsGradients) {
-  ExpectMessagesOfAStep(Spec(10'000), 3 * model().rounds() + 2 * model().halvings());
+  ExpectMessagesOfAStep(Spec(10'000), 2 * model().rounds() + 2 * model().halvings());
 }
 
 // As many as before ranks passed things on, each sent to each other replica.
 TEST(LargeGroupCostTest, ThirtyTwoReplicasSendAQuarterOfTheMessagesOfDirectExchanges) {
   const collective::CostModel model = {.ranks = 32};
   const int64_t direct = model.ranks - 1;
-  EXPECT_LE(4 * 4 * model.rounds(), 4 * direct);
-  EXPECT_LE(4 * (3 * model.rounds() + 2 * model.halvings()), 5 * direct);
-  EXPECT_LE(4 * (4 * model.rounds() + 2 * model.halvings()), 4 * direct);  // with tables
+  EXPECT_LE(4 * 2 * model.rounds(), 4 * direct);
+  EXPECT_LE(4 * (2 * model.rounds() + 2 * model.halvings()), 5 * direct);
+  EXPECT_LE(4 * (3 * model.rounds() + model.halvings()), 4 * direct);  // with tables
 }
 
 // A table of three rows of 16 floats below a dense layer.
@@ -104,7 +104,8 @@ TEST_P(StepCostTest, AStepWithATableSendsItsRows) {
   Write("train.csv", csv);
   const std::string yaml(kTableSpec);
   const std::vector<Traffic> few = Measure(yaml, 2), more = Measure(yaml, 2 + kSteps);
-  const int64_t messages = 4 * model().rounds() + (model().is_large() ? 2 * model().halvings() : 0);
+  const int64_t messages =
+      model().is_large() ? 3 * model().rounds() + model().halvings() : 2 * model().rounds();
   int64_t all = 0;
   for (size_t rank = 0; rank < few.size(); ++rank) {
     EXPECT_EQ(more[rank].messages - few[rank].messages, kSteps * messages);
@@ -113,8 +114,9 @@ TEST_P(StepCostTest, AStepWithATableSendsItsRows) {
   // Every replica's rows go to each other one. Or each row goes from replica to replica until it is
   // summed, and then its sum to each.
   const int64_t rows = model().is_large() ? 2 * kRows * (n() - 1) : n() * kRows * (n() - 1);
-  const int64_t others =
-      n() * (model().gathered(24) + model().gathered(kDense) + model().gathered(sizeof(uint64_t)));
+  const int64_t dense =
+      model().is_large() ? model().gathered(kDense + sizeof(uint64_t)) : (n() - 1) * kDense;
+  const int64_t others = n() * (model().gathered(24) + dense);
   const auto get_cost = [&](int64_t position) {
     return others + rows + n() * (n() - 1) * (kCounts + position);
   };
@@ -128,8 +130,9 @@ TEST_P(StepCostTest, TheBytesOfAStepDependOnTheModel) {
   constexpr int kHidden = 8;
   constexpr int64_t kDense = (2 * kHidden + kHidden + 1 + 2) * 4;
   const auto get_cost = [this](int64_t position) {
-    return model().gathered(24) + model().gathered(kDense) + model().gathered(sizeof(uint64_t)) +
-           model().gathered(static_cast<int64_t>(sizeof(uint32_t)) + position);
+    const int64_t size = model().is_large() ? sizeof(uint64_t) : 0;
+    return model().gathered(24) +
+           model().gathered(kDense + size + static_cast<int64_t>(sizeof(uint32_t)) + position);
   };
   const std::vector<Traffic> few = Measure(Spec(kHidden), 2);
   const std::vector<Traffic> more = Measure(Spec(kHidden), 2 + kSteps);

@@ -38,10 +38,22 @@ absl::Status PsStep::LookForServersInFolder() {
   MUSTER_ASSIGN_OR_RETURN(const auto file, session_.files.OpenForWrite(path));
   MUSTER_RETURN_IF_ERROR(file->Append(text));
   MUSTER_RETURN_IF_ERROR(file->Close());
-  const auto found = client_->AllRead(path, text);
+  absl::StatusOr<int> without = client_->FindOneWithoutFolder(path, text);
+  for (int server = 0; server < client_->servers(); ++server) {
+    const std::string answer = ps::GetAnswerPath(path, server);
+    const auto read = io::ReadFile(session_.files, answer, text.size());
+    const bool is_ours = session_.files.Remove(answer).ok() && read.ok() && *read == text;
+    if (without.ok() && *without < 0 && !is_ours) without = server;
+  }
   session_.files.Remove(path).IgnoreError();
-  MUSTER_RETURN_IF_ERROR(found.status());
-  servers_save_ = *found;
+  MUSTER_RETURN_IF_ERROR(without.status());
+  servers_save_ = *without < 0;
+  if (!servers_save_ && !std::exchange(has_warned_, true)) {
+    session_.progress.Warn(StrCat(
+        "ps-", *without, " does not have the model folder ", session_.config.model_dir,
+        ", or cannot write files there that the chief may read and remove: the chief holds the "
+        "whole model in its memory and saves it for the servers"));
+  }
   return absl::OkStatus();
 }
 

@@ -18,7 +18,7 @@ namespace muster::train {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr uint64_t kLarge = uint64_t{64} << 20;
+constexpr uint64_t kLarge = uint64_t{1} << 20;
 constexpr long kTmpfs = 0x01021994;  // statfs(2): TMPFS_MAGIC, files in memory
 
 std::string PrintGiB(uint64_t bytes) {
