@@ -1,4 +1,4 @@
-"""Two hosts with a private network between them, which tests can disturb (root only)."""
+"""Hosts with a private network between them, which tests can disturb (root only)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import os
 import pathlib
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 HOSTS = ("a", "b")
 CLONE_NEWNET = 0x40000000
 
 
-def available() -> str:
+def available(make: Callable[[], Network] | None = None) -> str:
     """Returns why there can be no such network on this machine; "" if there can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     try:
-        with Network() as network:
+        with (make or Network)() as network:
             network.lose(10)
     except (AssertionError, OSError) as error:
         return f"no network of its own can be made here: {error}"
@@ -46,10 +46,11 @@ def inside(namespace: str) -> Iterator[None]:
 class Network:
     """The namespaces `a` and `b`, joined by a cable. A context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, hosts: Sequence[str] = HOSTS) -> None:
         tag = f"{os.getpid() % 100000}"
-        self.names = {host: f"muster-{tag}-{host}" for host in HOSTS}
-        self.addresses = {"a": "10.77.0.1", "b": "10.77.0.2"}
+        self.hosts = hosts
+        self.names = {host: f"muster-{tag}-{host}" for host in hosts}
+        self.addresses = {host: f"10.77.0.{number}" for number, host in enumerate(hosts, 1)}
         self._tag = tag
 
     def __enter__(self) -> Network:
@@ -61,7 +62,7 @@ class Network:
         return self
 
     def _build(self) -> None:
-        for host in HOSTS:
+        for host in self.hosts:
             self._add(host)
         self._join()
 
@@ -112,7 +113,7 @@ class Network:
 
     def lose(self, percent: int, *hosts: str) -> None:
         """Drops that many of a hundred packets to these hosts; with 100 they receive nothing."""
-        for host in hosts or HOSTS:
+        for host in hosts or self.hosts:
             what = "drop" if percent == 100 else f"numgen random mod 100 < {percent} drop"
             self._in(host, "nft", f'add rule inet drill in iifname != "lo" {what}')
 
@@ -124,7 +125,7 @@ class Network:
 
     def cut_port(self, port: int) -> None:
         """Blocks a port for other hosts: nobody reaches its listener, or hears from it any more."""
-        for host in HOSTS:
+        for host in self.hosts:
             for end in ("sport", "dport"):
                 self._in(host, "nft", f'add rule inet drill in iifname != "lo" tcp {end} {port} drop')
 
@@ -140,12 +141,13 @@ class Network:
         self._join()
 
     def heal(self) -> None:
-        for host in HOSTS:
+        for host in self.hosts:
             self._in(host, "nft", "flush chain inet drill in")
 
-    def _in(self, host: str, *command: str) -> None:
-        self._call(*self.command(host), *command)
+    def _in(self, host: str, *command: str) -> str:
+        return self._call(*self.command(host), *command)
 
-    def _call(self, *command: str) -> None:
+    def _call(self, *command: str) -> str:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         assert result.returncode == 0, f"{' '.join(command)}: {result.stderr}"
+        return result.stdout

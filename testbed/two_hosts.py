@@ -1,4 +1,4 @@
-"""Tasks of a training on two hosts, started as any launcher would."""
+"""Tasks of a training on two hosts or more, started as any launcher would."""
 
 from __future__ import annotations
 
