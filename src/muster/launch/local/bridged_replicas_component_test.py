@@ -49,7 +49,6 @@ def gather(size: int) -> Messages:
 def sum_rows() -> Messages:
     for distance in DISTANCES:
         for rank in range(REPLICAS):
-            yield rank, rank ^ distance, 8
             yield rank, rank ^ distance, 4 + TOUCHED // (2 * distance)
 
 
@@ -57,8 +56,8 @@ def one_step() -> Messages:
     yield from gather(24)
     yield from gather(DENSE)
     yield from sum_rows()
-    yield from gather(8)
-    yield from gather(4 + TOUCHED // REPLICAS + 4 + POSITION)
+    # The size of this piece, the number of its rows, these, the position and its size.
+    yield from gather(8 + 4 + TOUCHED // REPLICAS + POSITION + 4)
 
 
 class BridgedTrainings(Trainings):
