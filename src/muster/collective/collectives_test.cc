@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <span>
@@ -158,7 +157,7 @@ TEST(CollectiveFailureTest, AMessageWhoseSizesDoNotFitIsRefused) {
       std::vector<std::vector<std::byte>> all(static_cast<size_t>(group.size()));
       if (group.rank() != 8) return AllGather(group, kMost, &all);
       std::vector<std::byte> message(lie.sizes.size() * sizeof(uint64_t) + lie.bytes);
-      std::memcpy(message.data(), lie.sizes.data(), lie.sizes.size() * sizeof(uint64_t));
+      std::ranges::copy(std::as_bytes(std::span(lie.sizes)), message.begin());
       std::vector<std::byte> got;
       MUSTER_RETURN_IF_ERROR(group.Exchange(7, message, 0, 1000, &got));
       return group.Receive(7, 1, [](ConstBytes, size_t) {});  // what rank 7 says of it
