@@ -27,18 +27,19 @@ double Now() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Create(ServerSpec spec,
+absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerSpec& spec,
                                                        std::span<const Variable> variables,
                                                        const Placement& placement, Note note,
                                                        TableStorage storage) {
   MUSTER_ASSIGN_OR_RETURN(auto stop, Interrupt::Create());
   // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
-  return std::unique_ptr<Server>(new Server(std::move(spec), variables, placement, std::move(note),
-                                            std::move(storage), std::move(stop)));
+  return std::unique_ptr<Server>(
+      new Server(spec, variables, placement, std::move(note), std::move(storage), std::move(stop)));
 }
 
-Server::Server(ServerSpec spec, std::span<const Variable> variables, const Placement& placement,
-               Note note, TableStorage storage, std::unique_ptr<Interrupt> stop)
+Server::Server(const ServerSpec& spec, std::span<const Variable> variables,
+               const Placement& placement, Note note, TableStorage storage,
+               std::unique_ptr<Interrupt> stop)
     : note_(std::move(note)),
       stop_(std::move(stop)),
       state_(spec, variables, placement),

@@ -28,7 +28,7 @@ class Server {
   // `variables` and `placement` must outlive the server. `note`, which may be empty, is for people:
   // which task was refused, and for which task the others wait. It is called on the server's own
   // threads. With `storage` the server saves and loads large tables by itself.
-  static absl::StatusOr<std::unique_ptr<Server>> Create(ServerSpec spec,
+  static absl::StatusOr<std::unique_ptr<Server>> Create(const ServerSpec& spec,
                                                         std::span<const Variable> variables,
                                                         const Placement& placement, Note note = {},
                                                         TableStorage storage = {});
@@ -61,7 +61,7 @@ class Server {
 
  private:
   using Connection = ServerState::Connection;
-  Server(ServerSpec spec, std::span<const Variable> variables, const Placement& placement,
+  Server(const ServerSpec& spec, std::span<const Variable> variables, const Placement& placement,
          Note note, TableStorage storage, std::unique_ptr<net::transport::Interrupt> stop);
   void Converse(Connection id, int64_t incarnation, net::transport::Channel& channel);
   // Returns when it has an answer. Until then it sends the worker a keep-alive every second, which
