@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# fuzz.sh PROGRAM: replays fuzz/corpus/<program>/, then fuzzes for MUSTER_FUZZ_SECONDS (10), or for a
-# second if the very same program and corpus have passed before; MUSTER_RUN_AGAIN=1: as long as the first
-# time. What is found new stays in build/; an input that fails is kept in build/fuzz/artifacts/ and named.
+# fuzz.sh PROGRAM: replays fuzz/corpus/<program>/, then fuzzes for MUSTER_FUZZ_SECONDS (10), unless the very
+# same program and corpus have passed that before; MUSTER_RUN_AGAIN=1 fuzzes again. What is found new stays
+# in build/; an input that fails is kept in build/fuzz/artifacts/ and named.
 set -euo pipefail
 program=$(realpath "$1")
 name=$(basename "$program")
@@ -19,8 +19,8 @@ export UBSAN_OPTIONS=print_stacktrace=1
 seconds=${MUSTER_FUZZ_SECONDS:-10}
 cache=${MUSTER_CACHE:-${HOME:-/tmp}/.cache/muster}/passed
 passed=$cache/$name-$(content_key "$program" "$corpus").$seconds-seconds
-if [[ -e $passed && -z ${MUSTER_RUN_AGAIN:-} ]]; then seconds=1; fi
 "$program" "${flags[@]}" -runs=0 "$corpus"
+if [[ -e $passed && -z ${MUSTER_RUN_AGAIN:-} ]]; then exit 0; fi
 "$program" "${flags[@]}" -max_total_time="$seconds" "$found" "$corpus"
 mkdir -p "$cache"
 find "$cache" -name "$name-*-seconds" -mtime +30 -delete

@@ -10,6 +10,8 @@ from pathlib import Path
 ONCE = Path(__file__).resolve().parent / "once.sh"
 PROGRAM = """#!/usr/bin/env bash
 echo run >>"$RUNS"
+if ! mkdir "$TEST_TMPDIR/a"; then exit 4; fi
+[[ -z ${MEANWHILE:-} ]] || eval "$MEANWHILE"
 [[ ! -e "$FAIL" ]] || exit 3
 echo "<testsuites/>" >"${GTEST_OUTPUT#xml:}/$(basename "$0").xml"
 """
@@ -75,6 +77,21 @@ class OnceTest(unittest.TestCase):
         (self.root / "fail").touch()
         self.assertEqual(self.run_once(), 3)
         self.assertEqual(self.run_once(), 3)
+        self.assertEqual(self.runs(), 2)
+
+    def test_results_of_a_run_beside_it_are_not_kept(self) -> None:
+        other = self.results / "a_test.xml"
+        self.run_once(MEANWHILE=f"echo '<failure/>' >{other}")
+        self.assertNotIn("failure", other.read_text(encoding="utf-8"))
+        other.unlink()
+        self.run_once()
+        self.assertEqual(self.runs(), 1)
+        self.assertNotIn("failure", other.read_text(encoding="utf-8"))
+
+    def test_two_runs_share_no_temporary_folder(self) -> None:
+        mark = self.root / "mark"
+        again = f"[[ -e {mark} ]] || {{ touch {mark}; {ONCE} $0 || exit 5; }}"
+        self.assertEqual(self.run_once(MEANWHILE=again), 0)
         self.assertEqual(self.runs(), 2)
 
     def test_without_a_place_for_results_it_runs(self) -> None:

@@ -171,6 +171,7 @@ Json ToJson(const AgentOrders& orders) {
                {"lease_seconds", orders.lease_seconds},
                {"end_taken", orders.end_taken}};
   if (orders.start) json["start"] = StartJson(*orders.start);
+  if (orders.held_seconds != 0) json["held_seconds"] = orders.held_seconds;
   return json;
 }
 

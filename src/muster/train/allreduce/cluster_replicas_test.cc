@@ -26,19 +26,19 @@ using net::transport::Address;
 using testing::AllOf;
 using testing::HasSubstr;
 
+// The chief's Leave ends all generations: it waits until everybody has seen the last barrier.
 TEST_F(ClusterReplicasTest, ReplicasConnectTrainAndEnd) {
+  std::latch done(3);
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
       const auto replicas = Open(Spec(rank, 3));
-      auto generation = replicas->Join({.step = rank == 0 ? 7 : -1}, absl::OkStatus());
-      ASSERT_TRUE(generation.ok()) << generation.status();
-      EXPECT_EQ(generation->group->rank(), rank);
-      EXPECT_THAT(generation->states,
-                  testing::ElementsAre(StateId{.step = 7}, StateId(), StateId()));
-      EXPECT_TRUE(SumOnes(*generation, 3).ok());
-      // The chief ends the training for all.
-      EXPECT_TRUE(collective::Barrier(*generation->group).ok());
+      auto generation = Join(*replicas, {.step = rank == 0 ? 7 : -1}, absl::OkStatus());
+      EXPECT_EQ(generation.group->rank(), rank);
+      EXPECT_THAT(generation.states, testing::ElementsAre(StateId{.step = 7}, StateId(), StateId()));
+      EXPECT_TRUE(SumOnes(generation, 3).ok());
+      EXPECT_TRUE(collective::Barrier(*generation.group).ok());
+      done.arrive_and_wait();
       EXPECT_TRUE(replicas->Leave().ok());
       const absl::Status late = replicas->Join({.step = 8}, absl::OkStatus()).status();
       EXPECT_EQ(late.code(), absl::StatusCode::kCancelled) << late;
@@ -50,15 +50,15 @@ TEST_F(ClusterReplicasTest, ReplicasConnectTrainAndEnd) {
 // them.
 TEST_F(ClusterReplicasTest, ALargeGroupConnectsToNeighbours) {
   constexpr int kReplicas = 20;
+  std::latch done(kReplicas);
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < kReplicas; ++rank) {
     threads.emplace_back([&, rank] {
       const auto replicas = Open(Spec(rank, kReplicas));
-      auto generation = replicas->Join({.step = rank == 0 ? 7 : -1}, absl::OkStatus());
-      ASSERT_TRUE(generation.ok()) << generation.status();
-      EXPECT_TRUE(SumOnes(*generation, kReplicas).ok());
+      auto generation = Join(*replicas, {.step = rank == 0 ? 7 : -1}, absl::OkStatus());
+      EXPECT_TRUE(SumOnes(generation, kReplicas).ok());
       std::vector<float> many(100'000, 1);
-      EXPECT_TRUE(collective::AllReduce(*generation->group, many).ok());
+      EXPECT_TRUE(collective::AllReduce(*generation.group, many).ok());
       EXPECT_EQ(many.back(), kReplicas);
       const auto neighbours = collective::GetNeighbours(kReplicas, 3);
       const int far = 10;
@@ -66,12 +66,13 @@ TEST_F(ClusterReplicasTest, ALargeGroupConnectsToNeighbours) {
       std::vector<float> state(1000, static_cast<float>(rank));
       if (rank == 3 || rank == far) {
         const std::vector<int> chain = {3, far};
-        EXPECT_TRUE(collective::Broadcast(*generation->group, chain,
+        EXPECT_TRUE(collective::Broadcast(*generation.group, chain,
                                           std::as_writable_bytes(std::span(state)))
                         .ok());
         EXPECT_EQ(state.back(), 3);
       }
-      EXPECT_TRUE(collective::Barrier(*generation->group).ok());
+      EXPECT_TRUE(collective::Barrier(*generation.group).ok());
+      done.arrive_and_wait();
       EXPECT_TRUE(replicas->Leave().ok());
     });
   }
@@ -97,14 +98,7 @@ TEST_F(ClusterReplicasTest, ReplicasOnOneMachineUseSharedMemory) {
 
 // Connections outlive a generation between those that are in the next one too: a loss and a join
 // make only the connections that did not exist.
-class JoinTest : public ClusterReplicasTest, public testing::WithParamInterface<int> {
- protected:
-  ReplicaGeneration Join(Replicas& replicas, const StateId& state, const absl::Status& why) {
-    auto generation = replicas.Join(state, why);
-    EXPECT_TRUE(generation.ok()) << generation.status();
-    return *std::move(generation);
-  }
-};
+class JoinTest : public ClusterReplicasTest, public testing::WithParamInterface<int> {};
 
 TEST_P(JoinTest, MakesOnlyTheConnectionsThatAreMissing) {
   const int n = GetParam(), lost = n - 1;

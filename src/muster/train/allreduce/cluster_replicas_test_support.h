@@ -47,6 +47,12 @@ class ClusterReplicasTest : public testing::Test {
     return *std::move(replicas);
   }
 
+  // Ends the program where that fails.
+  static ReplicaGeneration Join(Replicas& replicas, const StateId& state, const absl::Status& why) {
+    auto generation = replicas.Join(state, why);
+    EXPECT_TRUE(generation.ok()) << generation.status();
+    return *std::move(generation);
+  }
   static absl::Status SumOnes(ReplicaGeneration& generation, float expected) {
     std::vector<float> values(1000, 1);
     MUSTER_RETURN_IF_ERROR(collective::AllReduce(*generation.group, values));
