@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -15,8 +16,8 @@ namespace muster::data {
 
 // Calls `produce` on a separate thread, up to `depth` items ahead, and returns the items in order.
 // The consumer gives back a used item with Recycle(), so that its memory is reused. Only one
-// consumer thread may call Next() and Recycle(). An error or the end reaches the consumer after all
-// items produced before it. The destructor stops the producer and joins it.
+// consumer thread may call Next(), Peek() and Recycle(). An error or the end reaches the consumer
+// after all items produced before it. The destructor stops the producer and joins it.
 template <typename Item>
 class Prefetch {
  public:
@@ -40,6 +41,15 @@ class Prefetch {
     lock.unlock();
     changed_.notify_all();
     return true;
+  }
+
+  // What Next() returns if that is known without waiting: the item, valid until then, or null at
+  // the end. None: Next() would wait, or returns an error.
+  std::optional<const Item*> Peek() {
+    std::lock_guard lock(mutex_);
+    if (!ready_.empty()) return &ready_.front();
+    if (done_ && status_.ok()) return nullptr;
+    return std::nullopt;
   }
 
   void Recycle(Item item) {

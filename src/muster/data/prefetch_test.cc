@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace muster::data {
@@ -35,6 +36,22 @@ TEST(PrefetchTest, HandsOutAllInOrder) {
     EXPECT_FALSE(*items.Next(&item));
     EXPECT_FALSE(*items.Next(&item)) << "after the end there must be no more items";
   }
+}
+
+TEST(PrefetchTest, PeekTellsWhatIsKnown) {
+  Items items(Counter(2), 2);
+  std::vector<int> item;
+  for (int i = 0; i < 2; ++i) {
+    while (!items.Peek()) std::this_thread::yield();
+    EXPECT_EQ(**items.Peek(), std::vector<int>{i});
+    ASSERT_TRUE(*items.Next(&item));
+    EXPECT_EQ(item[0], i);
+  }
+  while (!items.Peek()) std::this_thread::yield();
+  EXPECT_EQ(*items.Peek(), nullptr);
+  Items broken(Counter(0, absl::DataLossError("broken")), 2);
+  EXPECT_FALSE(broken.Next(&item).ok());
+  EXPECT_FALSE(broken.Peek().has_value());
 }
 
 TEST(PrefetchTest, AnErrorComesAfterTheItemsBeforeIt) {

@@ -34,6 +34,7 @@ train: {{batch_size: {ROWS}, epochs: 100, seed: 5}}
 STATE = 2 * BUCKETS * DIMENSION * 4  # the table with its slot; the layers are small
 DENSE = ((DIMENSION + 1) * UNITS + UNITS + 1 + 2) * 4  # gradients of two layers, and two losses
 TOUCHED = ROWS * (1 + DIMENSION) * 4  # rows of a batch with their numbers
+PROPOSAL = 7 * 4
 POSITION = 110  # in the data; some have up to 6 less
 DISTANCES = (1, 2, 4, 8, 16)
 
@@ -53,11 +54,10 @@ def sum_rows() -> Messages:
 
 
 def one_step() -> Messages:
-    yield from gather(24)
     yield from gather(DENSE)
     yield from sum_rows()
-    # The size of this piece, the number of its rows, these, the position and its size.
-    yield from gather(8 + 4 + TOUCHED // REPLICAS + POSITION + 4)
+    # The size of this piece, the number of its rows, these, the proposal, the position and their size.
+    yield from gather(8 + 4 + TOUCHED // REPLICAS + PROPOSAL + POSITION + 4)
 
 
 class BridgedTrainings(Trainings):

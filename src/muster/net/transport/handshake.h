@@ -24,7 +24,7 @@
 
 namespace muster::net::transport {
 
-inline constexpr uint16_t kProtocolVersion = 4;
+inline constexpr uint16_t kProtocolVersion = 5;
 // Names have from 1 byte (a service: 0) to this many.
 inline constexpr size_t kMaxJobBytes = 255, kMaxRoleBytes = 63, kMaxServiceBytes = 63;
 

@@ -35,7 +35,8 @@ TEST_F(ClusterReplicasTest, ReplicasConnectTrainAndEnd) {
       const auto replicas = Open(Spec(rank, 3));
       auto generation = Join(*replicas, {.step = rank == 0 ? 7 : -1}, absl::OkStatus());
       EXPECT_EQ(generation.group->rank(), rank);
-      EXPECT_THAT(generation.states, testing::ElementsAre(StateId{.step = 7}, StateId(), StateId()));
+      EXPECT_THAT(generation.states,
+                  testing::ElementsAre(StateId{.step = 7}, StateId(), StateId()));
       EXPECT_TRUE(SumOnes(generation, 3).ok());
       EXPECT_TRUE(collective::Barrier(*generation.group).ok());
       done.arrive_and_wait();

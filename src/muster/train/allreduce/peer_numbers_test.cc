@@ -125,15 +125,15 @@ TEST_F(ReplicaStateTest, ImpossibleCountsAreRefused) {
 // The replicas as a worker sees them whose chief sends a given proposal.
 class OddProposal : public Replicas {
  public:
-  // rows, stop, seconds (a float), dropped, dropped at the end, bad records
-  using Proposal = std::array<int32_t, 6>;
-  explicit OddProposal(const Proposal& proposal) : proposal_(proposal), ranks_(2) {}
+  // rows, stop, seconds (a float), dropped, dropped at the end, bad records, next rows
+  using Numbers = std::array<int32_t, 7>;
+  explicit OddProposal(const Numbers& proposal) : proposal_(proposal), ranks_(2) {}
   bool is_chief() const override { return false; }
   absl::StatusOr<ReplicaGeneration> Join(const StateId&, const absl::Status& why) override {
     if (!why.ok()) return why;
     chief_ = std::jthread([this, group = ranks_.ReleaseGroup(0)] {
       EXPECT_TRUE(collective::Barrier(*group).ok());
-      std::array<int32_t, 12> all{};
+      std::array<int32_t, 14> all{};
       EXPECT_TRUE(collective::AllGather(*group, std::as_bytes(std::span(proposal_)),
                                         std::as_writable_bytes(std::span(all)))
                       .ok());
@@ -150,14 +150,14 @@ class OddProposal : public Replicas {
   }
 
  private:
-  const Proposal proposal_;
+  const Numbers proposal_;
   TestRanks ranks_;
   absl::Status chief_status_;
   std::jthread chief_;
 };
 
 class ProposalTest : public TrainingTest,
-                     public testing::WithParamInterface<OddProposal::Proposal> {};
+                     public testing::WithParamInterface<OddProposal::Numbers> {};
 
 TEST_P(ProposalTest, AnImpossibleProposalNamesItsReplica) {
   OddProposal replicas(GetParam());
@@ -173,13 +173,14 @@ constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
 INSTANTIATE_TEST_SUITE_P(
     Proposals, ProposalTest,
     testing::Values(
-        OddProposal::Proposal{-1, 0, 0, 0, 0, 0}, OddProposal::Proposal{kMost, 0, 0, 0, 0, 0},
-        OddProposal::Proposal{16, 3, 0, 0, 0, 0}, OddProposal::Proposal{16, -1, 0, 0, 0, 0},
-        OddProposal::Proposal{16, 0, 0x7fc00000, 0, 0, 0},  // not a number
-        OddProposal::Proposal{16, 0, -1, 0, 0, 0},          // negative
-        OddProposal::Proposal{16, 0, 0, -1, 0, 0}, OddProposal::Proposal{16, 0, 0, kMost, 0, 0},
-        OddProposal::Proposal{16, 0, 0, 0, kMost, 0}, OddProposal::Proposal{16, 0, 0, 0, 0, -1},
-        OddProposal::Proposal{16, 0, 0, 0, 0, kMost}));
+        OddProposal::Numbers{-1, 0, 0, 0, 0, 0, 0}, OddProposal::Numbers{kMost, 0, 0, 0, 0, 0, 0},
+        OddProposal::Numbers{16, 3, 0, 0, 0, 0, 0}, OddProposal::Numbers{16, -1, 0, 0, 0, 0, 0},
+        OddProposal::Numbers{16, 0, 0x7fc00000, 0, 0, 0, 0},  // not a number
+        OddProposal::Numbers{16, 0, -1, 0, 0, 0, 0},          // negative
+        OddProposal::Numbers{16, 0, 0, -1, 0, 0, 0}, OddProposal::Numbers{16, 0, 0, kMost, 0, 0, 0},
+        OddProposal::Numbers{16, 0, 0, 0, kMost, 0, 0}, OddProposal::Numbers{16, 0, 0, 0, 0, -1, 0},
+        OddProposal::Numbers{16, 0, 0, 0, 0, kMost, 0}, OddProposal::Numbers{16, 0, 0, 0, 0, 0, -1},
+        OddProposal::Numbers{16, 0, 0, 0, 0, 0, kMost}));
 
 }  // namespace
 }  // namespace muster::train

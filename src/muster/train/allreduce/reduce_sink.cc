@@ -140,7 +140,6 @@ absl::Status ReduceSink::Reduce(engine::StepResult* result, std::string_view not
     const absl::Status status = ParseLists(from);
     if (!status.ok()) return group_->Accuse(from, ToStd(status.message()));
   }
-  Give();
   return absl::OkStatus();
 }
 

@@ -38,12 +38,13 @@ class ReduceSink : public engine::GradientSink {
   void Statistic(int variable, std::span<const float> value) override;
 
   // Call after each Engine::Step. Sums gradients, statistics and *result over the group (entries
-  // are concatenated by rank instead) and gives the sums to `next` in the order in which the
-  // engine's gradients arrived. Also exchanges notes: *notes gets the `note` of each replica, by
-  // rank. If the sum of the losses is not finite, `next` gets nothing on any replica. After an
-  // error `next` has received nothing.
+  // are concatenated by rank instead). Also exchanges notes: *notes gets the `note` of each
+  // replica, by rank.
   absl::Status Reduce(engine::StepResult* result, std::string_view note,
                       std::vector<std::string>* notes);
+  // Call after Reduce, unless the sums are not used: gives them to `next` in the order in which the
+  // engine's gradients arrived. If the sum of the losses is not finite, `next` gets nothing.
+  void Give();
   // Call instead of Reduce after a step that failed. Afterwards the group may be used again, to
   // report the failure to the other replicas.
   void Abandon() { sum_.Abandon(); }
@@ -69,7 +70,6 @@ class ReduceSink : public engine::GradientSink {
   absl::Status SplitNote(int rank, std::string* note);
   void SumValues();
   absl::Status ParseLists(int rank);
-  void Give();
   void WriteMetrics(const engine::StepResult& result, float* to) const;
   void ReadMetrics(const float* from, engine::StepResult* result) const;
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -18,9 +17,6 @@
 
 namespace muster::train {
 namespace {
-
-// The largest count that each of `replicas` may send, so that the sum cannot overflow.
-int32_t GetMost(int replicas) { return std::numeric_limits<int32_t>::max() / replicas; }
 
 std::string CountReplicas(size_t count) {
   return StrCat(count, count == 1 ? " replica" : " replicas");
@@ -120,30 +116,71 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::RunUntilDone(const InputBatch* 
 }
 
 absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch, Stop stop) {
-  const int rows = batch != nullptr ? batch->features.rows : 0;
-  MUSTER_ASSIGN_OR_RETURN(const Proposal all, Agree(batch, stop));
+  MUSTER_RETURN_IF_ERROR(generation_.group->Check());
+  const Proposal mine = Propose(batch, stop);
+  const auto is_last = [](const Proposal& all) { return all.stop != Stop::kNo || all.rows == 0; };
+  Proposal all;
+  if (expected_rows_ == 0) {
+    MUSTER_ASSIGN_OR_RETURN(all, Agree(mine));
+    if (is_last(all)) return End(all);
+    expected_rows_ = all.rows;
+  }
+  MUSTER_ASSIGN_OR_RETURN(engine::StepResult step, Compute(batch, mine));
+  MUSTER_ASSIGN_OR_RETURN(all, SumUp());
+  if (is_last(all)) return End(all);
+  if (all.rows != expected_rows_) {
+    expected_rows_ = all.rows;
+    MUSTER_ASSIGN_OR_RETURN(step, Compute(batch, mine));
+    MUSTER_ASSIGN_OR_RETURN(all, SumUp());
+    if (all.rows != expected_rows_) {
+      return absl::DataLossError(StrCat("replicas proposed a step of ", expected_rows_,
+                                        " rows, and then one of ", all.rows));
+    }
+  }
+  Measure();
   session_.data.all_bad_records = static_cast<uint64_t>(all.bad_records);
-  working_since_ = session_.clock.MonotonicNanos();
+  sink_.Give();
+  MUSTER_RETURN_IF_ERROR(GatherPositions());
+  const bool finite = std::isfinite(step.loss);
+  if (finite) ++session_.step;
+  // The last step is no longer expected to have a successor.
+  expected_rows_ = session_.step == session_.max_steps ? 0 : all.next_rows;
+  Count(all.rows, finite, all.dropped, &session_.data.records);
+  return Result{.outcome = finite ? Outcome::kDone : Outcome::kNotFinite,
+                .values = {.loss = step.loss,
+                           .data_loss = step.data_loss,
+                           .rows = all.rows,
+                           .epoch = batch != nullptr ? batch->epoch : 0,
+                           .metric_states = std::move(step.metric_states)}};
+}
+
+// Of replicas without records, or with one that asks to stop.
+absl::StatusOr<Strategy::Result> ReplicatedStep::End(const Proposal& all) {
+  expected_rows_ = 0;
+  session_.data.all_bad_records = static_cast<uint64_t>(all.bad_records);
   ToldSegments* const segments = session_.data.segments;
-  if (segments != nullptr && all.stop == Stop::kNo && all.rows == 0) {
+  if (segments != nullptr && all.stop == Stop::kNo) {
     MUSTER_RETURN_IF_ERROR(
         TellSegment(*generation_.group, replicas_.is_chief(), segments->number() + 1, session_)
             .status());
     return Result{.outcome = Outcome::kWaited};
   }
-  if (all.stop != Stop::kNo || all.rows == 0) {
-    session_.data.dropped_at_end = all.dropped_at_end;
-    const bool signal = all.stop == Stop::kInterrupted;
-    return Result{.outcome = signal ? Outcome::kInterrupted : Outcome::kOver};
-  }
-  sink_.Begin(*generation_.group, update_.sink(), static_cast<double>(rows) / all.rows, overlap_);
+  session_.data.dropped_at_end = all.dropped_at_end;
+  const bool signal = all.stop == Stop::kInterrupted;
+  return Result{.outcome = signal ? Outcome::kInterrupted : Outcome::kOver};
+}
+
+absl::StatusOr<engine::StepResult> ReplicatedStep::Compute(const InputBatch* batch, Proposal mine) {
+  const int rows = batch != nullptr ? batch->features.rows : 0;
+  const double share = std::min(1.0, static_cast<double>(rows) / expected_rows_);
+  sink_.Begin(*generation_.group, update_.sink(), share, overlap_);
   GroupSums sums(*generation_.group);
   auto step = session_.model.engine->Step(session_.variables.views(),
                                           batch != nullptr ? batch->features : no_rows_,
                                           {.seed = session_.config.seed,
                                            .step = session_.step,
                                            .replica = static_cast<uint32_t>(rank()),
-                                           .denominator = static_cast<double>(all.rows),
+                                           .denominator = static_cast<double>(expected_rows_),
                                            .replica_sums = &sums},
                                           sink_);
   if (!step.ok()) {
@@ -151,28 +188,22 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
     return step.status();
   }
   overlap_ = !sums.used() && cores_ > 1;
-  worked_nanos_ = session_.clock.MonotonicNanos() - working_since_;
-  MUSTER_RETURN_IF_ERROR(sink_.Reduce(&*step, PositionAfter(batch), &positions_));
+  StopWork();
+  mine.seconds = static_cast<float>(static_cast<double>(worked_nanos_) * 1e-9);
+  worked_nanos_ = 0;
+  MUSTER_RETURN_IF_ERROR(sink_.Reduce(&*step, MakeNote(mine, PositionAfter(batch)), &positions_));
   working_since_ = session_.clock.MonotonicNanos();
-  MUSTER_RETURN_IF_ERROR(GatherPositions());
-  const bool finite = std::isfinite(step->loss);
-  if (finite) ++session_.step;
-  Count(all.rows, finite, all.dropped, &session_.data.records);
-  return Result{.outcome = finite ? Outcome::kDone : Outcome::kNotFinite,
-                .values = {.loss = step->loss,
-                           .data_loss = step->data_loss,
-                           .rows = all.rows,
-                           .epoch = batch != nullptr ? batch->epoch : 0,
-                           .metric_states = std::move(step->metric_states)}};
+  MUSTER_RETURN_IF_ERROR(TakeProposals());
+  return step;
 }
 
 void ReplicatedStep::Fail(const absl::Status& why) {
   if (generation_.group != nullptr) generation_.group->Fail(why).IgnoreError();
 }
 
-absl::StatusOr<ReplicatedStep::Proposal> ReplicatedStep::Agree(const InputBatch* batch, Stop stop) {
-  Proposal mine = {.stop = stop, .seconds = ConsumeWorked()};
-  const auto most = static_cast<uint64_t>(GetMost(size()));
+Proposal ReplicatedStep::Propose(const InputBatch* batch, Stop stop) const {
+  Proposal mine = {.stop = stop};
+  const auto most = static_cast<uint64_t>(GetMostCount(static_cast<size_t>(size())));
   mine.bad_records = static_cast<int32_t>(std::min(session_.data.bad_records, most));
   if (batch != nullptr) {
     mine.rows = batch->features.rows;
@@ -180,60 +211,53 @@ absl::StatusOr<ReplicatedStep::Proposal> ReplicatedStep::Agree(const InputBatch*
   } else {
     mine.dropped_at_end = static_cast<int32_t>(session_.data.dropped_at_end);
   }
-  MUSTER_RETURN_IF_ERROR(generation_.group->Check());
-  std::vector<Proposal> proposals(static_cast<size_t>(size()));
-  MUSTER_RETURN_IF_ERROR(collective::AllGather(*generation_.group,
-                                               std::as_bytes(std::span(&mine, 1)),
-                                               std::as_writable_bytes(std::span(proposals))));
-  MUSTER_RETURN_IF_ERROR(CheckProposals(proposals));
-  Measure(proposals);
-  Proposal all;
-  for (const Proposal& each : proposals) {
-    all.rows += each.rows;
-    all.stop = std::max(all.stop, each.stop);
-    all.dropped += each.dropped;
-    all.dropped_at_end += each.dropped_at_end;
-    all.bad_records += each.bad_records;
-  }
-  return all;
+  const std::optional<int> next = input_ != nullptr ? input_->next_rows() : std::nullopt;
+  mine.next_rows = next.value_or(mine.rows);
+  return mine;
 }
 
-// Checks that the sums of the proposals cannot overflow, whatever numbers a peer has sent.
-absl::Status ReplicatedStep::CheckProposals(std::span<const Proposal> proposals) const {
-  const int32_t most = GetMost(static_cast<int>(proposals.size()));
-  const auto is_count = [most](int32_t count) { return count >= 0 && count <= most; };
-  for (size_t i = 0; i < proposals.size(); ++i) {
-    const Proposal& each = proposals[i];
-    const bool knows_stop = each.stop >= Stop::kNo && each.stop <= Stop::kInterrupted;
-    if (is_count(each.rows) && is_count(each.dropped) && is_count(each.dropped_at_end) &&
-        is_count(each.bad_records) && knows_stop && std::isfinite(each.seconds) &&
-        each.seconds >= 0) {
-      continue;
+// Exchanges proposals without a step.
+absl::StatusOr<Proposal> ReplicatedStep::Agree(const Proposal& mine) {
+  proposals_.resize(static_cast<size_t>(size()));
+  StopWork();
+  MUSTER_RETURN_IF_ERROR(collective::AllGather(*generation_.group,
+                                               std::as_bytes(std::span(&mine, 1)),
+                                               std::as_writable_bytes(std::span(proposals_))));
+  working_since_ = session_.clock.MonotonicNanos();
+  return SumUp();
+}
+
+// Moves the proposals from the notes, whose rest are positions.
+absl::Status ReplicatedStep::TakeProposals() {
+  proposals_.resize(positions_.size());
+  for (size_t i = 0; i < positions_.size(); ++i) {
+    const std::optional<Proposal> proposal = TakeProposal(&positions_[i]);
+    if (!proposal) {
+      return generation_.group->Accuse(static_cast<int>(i), "sent gradients without a proposal");
     }
-    return generation_.group->Accuse(
-        static_cast<int>(i),
-        StrCat("proposes a step of ", each.rows, " rows, with ", each.dropped,
-               " records dropped before it, ", each.dropped_at_end, " at the end, ",
-               each.bad_records, " bad ones, ", each.seconds, " s of work and stop ",
-               static_cast<int32_t>(each.stop), "; counts must be 0 to ", most));
+    proposals_[i] = *proposal;
   }
   return absl::OkStatus();
 }
 
-// Returns the seconds that this replica has worked since its previous proposal, without its waits
-// for others.
-float ReplicatedStep::ConsumeWorked() {
-  const int64_t nanos = worked_nanos_ + session_.clock.MonotonicNanos() - working_since_;
-  worked_nanos_ = 0;
-  return static_cast<float>(static_cast<double>(nanos) * 1e-9);
+absl::StatusOr<Proposal> ReplicatedStep::SumUp() const {
+  const std::optional<size_t> wrong = FindImpossible(proposals_);
+  if (!wrong) return SumProposals(proposals_);
+  return generation_.group->Accuse(static_cast<int>(*wrong),
+                                   Describe(proposals_[*wrong], proposals_.size()));
 }
 
-void ReplicatedStep::Measure(std::span<const Proposal> proposals) {
-  const bool first = work_.size() != proposals.size();
-  work_.resize(proposals.size());
-  for (size_t i = 0; i < proposals.size(); ++i) work_[i].seconds = proposals[i].seconds;
-  if (!first) rates_.Add(work_);
-  for (size_t i = 0; i < proposals.size(); ++i) work_[i].rows = proposals[i].rows;
+// Work is all but the waits for other replicas.
+void ReplicatedStep::StopWork() {
+  worked_nanos_ += session_.clock.MonotonicNanos() - working_since_;
+}
+
+void ReplicatedStep::Measure() {
+  work_.resize(proposals_.size());
+  for (size_t i = 0; i < proposals_.size(); ++i) {
+    work_[i] = {.rows = proposals_[i].rows, .seconds = proposals_[i].seconds};
+  }
+  rates_.Add(work_);
 }
 
 // Returns the position at which this replica continues after the step: after its batch or, without
@@ -273,7 +297,7 @@ absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {
     absl::StatusOr<ReplicaGeneration> joined = replicas_.Join(state, why);
     if (!joined.ok()) return Stopped(joined.status());
     generation_ = *std::move(joined);
-    work_.clear();
+    expected_rows_ = 0;
     rates_.Begin(generation_.group->names());
     bool overwritten = false;
     absl::Status status = AdoptNewestState(&overwritten);
@@ -289,6 +313,8 @@ absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {
     why = status;
   }
   state_generation_ = generation_.generation;
+  worked_nanos_ = 0;
+  working_since_ = session_.clock.MonotonicNanos();
   // Replicas that know a later segment than the positions have go back to the others.
   if (session_.data.shards == 0) return moved || session_.data.segments != nullptr;
   NoteChanges(before, first);

@@ -7,6 +7,10 @@
 // data has ended adds nothing; training ends when the data of all replicas has ended, or when one
 // of them is asked to stop.
 //
+// A replica divides by the number of all rows before it knows it: by what all replicas have said,
+// with the step before, of their next batches. The real numbers travel with the gradients. Where
+// they are others, and where a replica asks to stop, no replica uses the sums.
+//
 // A step is done when a replica has the sum of all gradients. When a replica is lost, the others
 // join a new generation. Replicas take over the state of the most advanced one (states differ by
 // one step at most), and a step that was not done is repeated on the same batches. Random numbers
@@ -21,6 +25,7 @@
 #include <thread>
 
 #include "muster/base/status.h"
+#include "muster/train/allreduce/proposal.h"
 #include "muster/train/allreduce/reduce_sink.h"
 #include "muster/train/allreduce/replicas.h"
 #include "muster/train/loop/step_update.h"
@@ -40,6 +45,7 @@ class ReplicatedStep : public Strategy {
   absl::StatusOr<Result> Run(const InputBatch* batch, Stop stop) override;
   absl::StatusOr<Ending> WaitForOthers() override;
   void Fail(const absl::Status& why) override;
+  void DataOpened(const BatchSource& input) override { input_ = &input; }
 
   int rank() const override { return generation_.group->rank(); }
   int size() const override { return generation_.group->size(); }
@@ -48,16 +54,6 @@ class ReplicatedStep : public Strategy {
   int64_t generation() const { return generation_.generation; }
 
  private:
-  // The numbers that the replicas exchange before a step.
-  struct Proposal {
-    int32_t rows = 0;
-    Stop stop = Stop::kNo;
-    float seconds = 0;    // of work since the previous proposal
-    int32_t dropped = 0;  // records before the batch (InputBatch::dropped)
-    int32_t dropped_at_end = 0;
-    int32_t bad_records = 0;  // left out so far
-  };
-
   ReplicatedStep(Session& session, Replicas& replicas)
       : session_(session),
         replicas_(replicas),
@@ -66,10 +62,16 @@ class ReplicatedStep : public Strategy {
 
   absl::StatusOr<Result> RunUntilDone(const InputBatch* batch, Stop stop);
   absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop);
-  absl::StatusOr<Proposal> Agree(const InputBatch* batch, Stop stop);
-  absl::Status CheckProposals(std::span<const Proposal> proposals) const;
-  void Measure(std::span<const Proposal> proposals);
-  float ConsumeWorked();
+  Proposal Propose(const InputBatch* batch, Stop stop) const;
+  absl::StatusOr<Proposal> Agree(const Proposal& mine);
+  // Computes the gradients of the batch and sums them over the replicas, whose proposals and
+  // positions it writes into proposals_ and positions_.
+  absl::StatusOr<engine::StepResult> Compute(const InputBatch* batch, Proposal mine);
+  absl::Status TakeProposals();
+  absl::StatusOr<Proposal> SumUp() const;
+  absl::StatusOr<Result> End(const Proposal& all);
+  void StopWork();
+  void Measure();
   // Returns true if the state was replaced, or if this replica must read other shards of the data.
   absl::StatusOr<bool> Join(StateId state, absl::Status why);
   StateId state() const { return {.step = session_.step, .generation = state_generation_}; }
@@ -86,7 +88,10 @@ class ReplicatedStep : public Strategy {
   ReduceSink sink_;  // gives update_ the sums
   ReplicaGeneration generation_;
   features::FeatureBatch no_rows_;
-  std::vector<std::string> positions_;
+  std::vector<Proposal> proposals_;     // of the last exchange, by rank
+  std::vector<std::string> positions_;  // after the step, by rank
+  int32_t expected_rows_ = 0;           // of all replicas in the next step; 0: not known
+  const BatchSource* input_ = nullptr;
   bool received_ = false;  // the complete state of another replica was received in this generation
   bool whole_ = true;      // the session has a complete state
   int64_t state_generation_ =
@@ -97,8 +102,8 @@ class ReplicatedStep : public Strategy {
   bool overlap_ = false;
   const unsigned cores_ = std::thread::hardware_concurrency();  // that this process may use
   ReplicaRates rates_;
-  std::vector<ReplicaWork> work_;  // of the present step, by rank; its seconds arrive with the next
-  int64_t worked_nanos_ = 0;       // since the last proposal, before working_since_
+  std::vector<ReplicaWork> work_;
+  int64_t worked_nanos_ = 0;  // since the last step, before working_since_
   int64_t working_since_ = 0;
 };
 

@@ -1,14 +1,12 @@
-// Several replicas train one model; no death of a replica may change the results.
+// Several replicas train one model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <thread>
 
-#include "muster/base/test_size.h"
 #include "muster/collective/collectives.h"
-#include "muster/train/allreduce/test_replicas.h"
-#include "muster/train/training_test_support.h"
+#include "muster/train/allreduce/proposal.h"
+#include "muster/train/allreduce/replicated_training_test_support.h"
 
 namespace muster::train {
 namespace {
@@ -16,73 +14,6 @@ namespace {
 using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
-
-// The test model without dropout and BatchNorm, whose statistics differ between replicas.
-std::string PlainSpec() {
-  std::string spec(kTestSpec);
-  constexpr std::string_view kOwn = "dropout: 0.2, batch_norm: true,";
-  return spec.erase(spec.find(kOwn), kOwn.size());
-}
-
-// The test model with dropout and with BatchNorm whose statistics are those of all replicas.
-std::string SynchronizedSpec(std::string_view dropout = "dropout: 0.2,") {
-  std::string spec(kTestSpec);
-  constexpr std::string_view kOwn = "dropout: 0.2, batch_norm: true,";
-  return spec.replace(spec.find(kOwn), kOwn.size(),
-                      StrCat(dropout, " batch_norm: true, synchronized_batch_norm: true,"));
-}
-
-// A model whose gradients need more than one turn of the ring (collective/collectives.h), so that
-// sums begin during the backward pass.
-std::string LargeSpec(std::string spec) {
-  constexpr std::string_view kOwn = "hidden_units: [8]";
-  return spec.replace(spec.find(kOwn), kOwn.size(), "hidden_units: [600, 500]");
-}
-
-class ReplicatedTrainingTest : public TrainingTest {
- protected:
-  // Trains as one rank of `size`; starts again each time the rank was killed.
-  absl::StatusOr<TrainResult> RunRank(TestCluster& cluster, int rank, int size, TrainSpec spec,
-                                      const std::string& folder, std::string_view yaml) {
-    spec.input.source.shard = {.index = rank, .count = size, .by = data::ShardBy::kRecord};
-    while (true) {
-      const auto replicas = cluster.New(rank);
-      spec.replicas = replicas.get();
-      auto result = Train(folder, spec, yaml);
-      // A chief that has lost its state ends, and is started again like one that was killed.
-      if (result.status().message() != "killed by the test" &&
-          !absl::IsUnavailable(result.status())) {
-        return result;
-      }
-      if (absl::IsUnavailable(result.status())) cluster.Kill(rank);
-    }
-  }
-
-  std::vector<absl::StatusOr<TrainResult>> RunAll(TestCluster& cluster, int size,
-                                                  const TrainSpec& spec, const std::string& folder,
-                                                  std::string_view yaml = kTestSpec) {
-    std::vector<absl::StatusOr<TrainResult>> results(static_cast<size_t>(size));
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < size; ++rank) {
-      threads.emplace_back([&, rank] {
-        results[static_cast<size_t>(rank)] = RunRank(cluster, rank, size, spec, folder, yaml);
-      });
-    }
-    threads.clear();
-    return results;
-  }
-
-  void TrainTogether(int size, const TrainSpec& spec, const std::string& folder,
-                     std::string_view yaml = kTestSpec) {
-    TestCluster cluster(size);
-    for (const auto& result : RunAll(cluster, size, spec, folder, yaml)) {
-      ASSERT_TRUE(result.ok()) << result.status();
-    }
-  }
-
-  // Each step has the whole data.
-  void ExpectNReplicasDoWhatOneDoes(int size, const std::string& yaml, int64_t steps);
-};
 
 // A chief ends the training while its worker is in a collective: the chief has all that it needs
 // from the worker, but the worker still waits for data.
@@ -99,7 +30,7 @@ class EndedInAStep : public Replicas {
       collective::Group group(0, Channels(1, fd), *never);
       EXPECT_TRUE(collective::Barrier(group).ok());
       const auto drop = [](collective::ConstBytes, size_t) {};
-      EXPECT_TRUE(group.Receive(1, 6 * sizeof(int32_t), drop).ok());  // the worker's proposal
+      EXPECT_TRUE(group.Receive(1, sizeof(Proposal), drop).ok());  // the worker's proposal
       interrupt_->Set(absl::CancelledError("the chief has ended training"));
     });
     return ReplicaGeneration{
@@ -130,8 +61,13 @@ TEST_F(ReplicatedTrainingTest, AWorkerWhoseChiefEndsDuringAStepHasNotFailed) {
   EXPECT_TRUE(result.ok()) << result.status();
 }
 
-void ReplicatedTrainingTest::ExpectNReplicasDoWhatOneDoes(int size, const std::string& yaml,
-                                                          int64_t steps) {
+class SameAsOneTest : public ReplicatedTrainingTest {
+ protected:
+  // Each step has the whole data.
+  void ExpectNReplicasDoWhatOneDoes(int size, const std::string& yaml, int64_t steps);
+};
+
+void SameAsOneTest::ExpectNReplicasDoWhatOneDoes(int size, const std::string& yaml, int64_t steps) {
   TrainSpec together = Training(), alone = Training();
   together.input.reader.shuffle = alone.input.reader.shuffle = false;
   // 240 rows: each replica has a contiguous share, so that its batches differ from those of one
@@ -165,14 +101,14 @@ void ReplicatedTrainingTest::ExpectNReplicasDoWhatOneDoes(int size, const std::s
   }
 }
 
-TEST_F(ReplicatedTrainingTest, NReplicasDoWhatOneDoesWithNTimesTheBatch) {
+TEST_F(SameAsOneTest, NReplicasDoWhatOneDoesWithNTimesTheBatch) {
   for (const int size : {1, 2, 3}) ExpectNReplicasDoWhatOneDoes(size, PlainSpec(), 20);
   // So many sum by levels (collective/rank_levels.h).
   ExpectNReplicasDoWhatOneDoes(10, PlainSpec(), 20);
   ExpectNReplicasDoWhatOneDoes(12, LargeSpec(PlainSpec()), 2);
 }
 
-TEST_F(ReplicatedTrainingTest, NReplicasWithLargeModelsDoWhatOneDoes) {
+TEST_F(SameAsOneTest, NReplicasWithLargeModelsDoWhatOneDoes) {
   // After 10 to 20 steps the input of one of so many units is so close to 0 that rounding decides
   // whether a ReLU passes it; which unit that is depends on the machine's instructions.
   constexpr int64_t kSteps = 5;
@@ -181,7 +117,7 @@ TEST_F(ReplicatedTrainingTest, NReplicasWithLargeModelsDoWhatOneDoes) {
   ExpectNReplicasDoWhatOneDoes(2, LargeSpec(SynchronizedSpec("")), kSteps);
 }
 
-TEST_F(ReplicatedTrainingTest, SynchronizedBatchNormUsesTheWholeBatch) {
+TEST_F(SameAsOneTest, SynchronizedBatchNormUsesTheWholeBatch) {
   for (const int size : {2, 3}) ExpectNReplicasDoWhatOneDoes(size, SynchronizedSpec(""), 20);
 }
 
@@ -321,91 +257,6 @@ TEST_F(ReplicatedTrainingTest, WhichReplicaTookOverWhoseStateIsTold) {
     EXPECT_THAT(told, AnyOf(HasSubstr(event + "3"), HasSubstr(event + "2")));
   }
 }
-
-// The chief saves only at the start and at the end, so that a rollback would be noticed.
-class SurvivalTest : public ReplicatedTrainingTest {
- protected:
-  static constexpr int kMostDeaths = 12;
-
-  // Returns how many replicas were killed.
-  int RunWithDeaths(uint64_t seed, int size, const std::string& folder,
-                    std::string_view yaml = kTestSpec) {
-    TestCluster cluster(size);
-    RandomStream random(seed, RandomPurpose::kSampleData, 1);
-    std::atomic<bool> done = false;
-    std::jthread killer([&] {
-      // The number of deaths is limited: on a slow machine no step would be done between two
-      // deaths.
-      while (!done && cluster.kills() < kMostDeaths) {
-        std::this_thread::sleep_for(std::chrono::microseconds(random.Below(6000)));
-        cluster.Kill(static_cast<int>(random.Below(static_cast<uint64_t>(size))));
-      }
-    });
-    const auto results = RunAll(cluster, size, LongTraining(), folder, yaml);
-    for (const auto& result : results) {
-      EXPECT_TRUE(result.ok()) << result.status() << " seed " << seed;
-    }
-    if (results[0].ok()) {
-      EXPECT_EQ(results[0]->records, RecordCounts{.trained = 10 * 300}) << "seed " << seed;
-    }
-    done = true;
-    return cluster.kills();
-  }
-  static TrainSpec LongTraining() {
-    TrainSpec spec = Training();
-    spec.input.reader.epochs = 10;
-    return spec;
-  }
-};
-
-TEST_F(SurvivalTest, DeathsAtAnyMomentChangeNoByte) {
-  for (const int size : {2, 3}) {
-    const std::string unbroken = StrCat("unbroken", size);
-    TrainTogether(size, LongTraining(), unbroken);
-    int kills = 0;
-    for (uint64_t seed = 1; seed <= 15; ++seed) {
-      const std::string folder = StrCat("deaths", size, "-", seed);
-      kills += RunWithDeaths(seed, size, folder);
-      EXPECT_TRUE(Weights(folder) == Weights(unbroken)) << "seed " << seed;
-    }
-    EXPECT_GT(kills, 15) << "too few replicas were killed";
-  }
-}
-
-// Eleven replicas sum by levels, with a spare one: most deaths are seen by few of them, which tell
-// the others.
-TEST_F(SurvivalTest, DeathsInALargeGroupChangeNoByte) {
-  TrainTogether(11, LongTraining(), "unbroken");
-  int kills = 0;
-  constexpr int kSeeds = 4;
-  for (int seed = 1; seed <= kSeeds; ++seed) {
-    const std::string folder = StrCat("deaths", seed);
-    kills += RunWithDeaths(static_cast<uint64_t>(seed), 11, folder);
-    EXPECT_TRUE(Weights(folder) == Weights("unbroken")) << "seed " << seed;
-  }
-  EXPECT_GE(kills, kSeeds) << "too few replicas were killed";
-}
-
-class SurvivalOfTest : public SurvivalTest, public testing::WithParamInterface<std::string> {};
-
-// Replicas die in a collective of the step itself, and in sums while the backward pass continues.
-TEST_P(SurvivalOfTest, DeathsDuringAStepChangeNoByte) {
-  TrainTogether(3, LongTraining(), "unbroken", GetParam());
-  int kills = 0;
-  const int seeds = kUnderSanitizer ? 2 : 8;
-  for (int seed = 1; seed <= seeds; ++seed) {
-    const std::string folder = StrCat("deaths", seed);
-    kills += RunWithDeaths(static_cast<uint64_t>(seed), 3, folder, GetParam());
-    EXPECT_TRUE(Weights(folder) == Weights("unbroken")) << "seed " << seed;
-  }
-  EXPECT_GT(kills, seeds / 2) << "too few replicas were killed";
-}
-
-INSTANTIATE_TEST_SUITE_P(Model, SurvivalOfTest,
-                         testing::Values(SynchronizedSpec(), LargeSpec(std::string(kTestSpec))),
-                         [](const auto& model) {
-                           return std::string(model.index == 0 ? "Synchronized" : "Large");
-                         });
 
 }  // namespace
 }  // namespace muster::train

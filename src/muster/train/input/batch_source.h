@@ -49,6 +49,8 @@ class BatchSource {
   virtual ~BatchSource() = default;
   // The next batch, valid until the next call; nullptr at the end.
   virtual absl::StatusOr<const InputBatch*> Next() = 0;
+  // The rows of the batch that Next() returns, 0 at the end, if that is known without waiting.
+  virtual std::optional<int> next_rows() const { return std::nullopt; }
   // The batches of the whole data in all epochs, also those before `start`; 0: unknown, or endless.
   virtual int64_t steps() const { return 0; }
   virtual int64_t epochs() const { return 0; }  // 0: unknown, or endless

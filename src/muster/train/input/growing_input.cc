@@ -64,6 +64,11 @@ class GrowingInput : public BatchSource {
     }
   }
 
+  // None where the segment ends: the next one may begin, or not.
+  std::optional<int> next_rows() const override {
+    const std::optional<int> rows = input_ != nullptr ? input_->next_rows() : std::nullopt;
+    return rows == 0 ? std::nullopt : rows;
+  }
   uint64_t bad_records() const override {
     return bad_records_ + (input_ != nullptr ? input_->bad_records() : 0);
   }

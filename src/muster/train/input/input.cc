@@ -381,6 +381,13 @@ absl::StatusOr<const InputBatch*> Input::Next() {
   return &batch;
 }
 
+std::optional<int> Input::next_rows() const {
+  if (next_ < group_.count) return group_.batches[next_].features.rows;
+  const std::optional<const InputGroup*> group = prefetch_->Peek();
+  if (!group) return std::nullopt;
+  return *group == nullptr || (*group)->count == 0 ? 0 : (*group)->batches.front().features.rows;
+}
+
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenInput(io::FileSystem& files,
                                                        const model::Model& model,
                                                        const InputSpec& spec,

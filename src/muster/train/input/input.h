@@ -87,6 +87,7 @@ class Input : public BatchSource {
   // The next batch, valid until the next call; nullptr at the end. Up to max_bad_records rows that
   // do not fit are left out; errors for further ones name file, place, column and value.
   absl::StatusOr<const InputBatch*> Next() override;
+  std::optional<int> next_rows() const override;
 
   int64_t steps() const override;
   int64_t epochs() const override { return sources_.empty() ? 0 : reader_spec_.epochs; }

@@ -113,6 +113,7 @@ struct Session {
   Progress& progress;            // for Note()
 
   int64_t first_step = 0;  // the global step at which this run began
+  int64_t max_steps = 0;   // the global step at which the training ends at the latest; 0: not known
   // The global step: steps whose gradients are in the weights. The strategy counts it.
   int64_t step = 0;
   // If the steps of other replicas count too: the value of `step` before the last step of this one.

@@ -37,6 +37,7 @@ TrainLoop::TrainLoop(Session& session, const TrainSpec& spec,
                      std::vector<std::shared_ptr<Hook>> hooks)
     : session_(session), spec_(spec), hooks_(std::move(hooks)), metrics_(session.model) {
   session_.metrics = &metrics_;
+  session_.max_steps = spec_.max_steps.value_or(0);
 }
 
 absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
