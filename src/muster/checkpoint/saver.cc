@@ -34,6 +34,25 @@ absl::Status WriteBundle(io::FileSystem& files, const std::string& prefix, int64
   return writer->Finish();
 }
 
+uint64_t CountBytes(std::span<const Tensor> tensors, const RowFiles& rows) {
+  uint64_t bytes = 0;
+  for (const Tensor& tensor : tensors) bytes += tensor.bytes.size();
+  for (const RowFiles::Rows& each : rows.tensors) {
+    uint64_t size = formats::DataTypeBytes(each.type);
+    for (const int64_t length : each.shape) size *= static_cast<uint64_t>(length);
+    bytes += size;
+  }
+  return bytes;
+}
+
+absl::Status DescribeSave(const absl::Status& status, const std::string& prefix, uint64_t bytes) {
+  if (!absl::IsResourceExhausted(status)) return Annotate(status, StrCat("saving ", prefix));
+  constexpr uint64_t kMegabyte = 1'000'000;
+  return absl::ResourceExhaustedError(
+      StrCat("saving ", prefix, ", of ", (bytes + kMegabyte - 1) / kMegabyte,
+             " MB: ", status.message(), "; make room, or keep fewer (--keep-checkpoints)"));
+}
+
 // Removes the index first, so that at any moment the checkpoint is either intact or gone. A file
 // that cannot be removed stays: that is no reason to stop a training.
 void RemoveCheckpoint(io::FileSystem& files, const std::string& prefix) {
@@ -108,9 +127,9 @@ absl::StatusOr<std::string> Saver::Save(int64_t step, std::span<const Tensor> te
   // This is done once: later leftovers are of this process, which removes its own, or of a process
   // that has replaced it.
   if (!std::exchange(cleaned_, true)) RemoveLeftovers(files_, folder_, rows.paths);
-  const std::string saving = StrCat("saving ", prefix);
-  MUSTER_RETURN_IF_ERROR(
-      Annotate(WriteBundle(files_, prefix, step, tensors, strings, read, rows), saving));
+  const uint64_t bytes = CountBytes(tensors, rows);
+  MUSTER_RETURN_IF_ERROR(DescribeSave(
+      WriteBundle(files_, prefix, step, tensors, strings, read, rows), prefix, bytes));
   std::vector<std::string> expired;
   MUSTER_ASSIGN_OR_RETURN(const CheckpointState state, NextState(name, seconds, &expired));
   // Expired checkpoints are removed before the state file drops their names, so that a kill in
@@ -118,7 +137,7 @@ absl::StatusOr<std::string> Saver::Save(int64_t step, std::span<const Tensor> te
   for (const std::string& old_name : expired) {
     RemoveCheckpoint(files_, io::JoinPath(folder_, old_name));
   }
-  MUSTER_RETURN_IF_ERROR(Annotate(WriteState(files_, folder_, state), saving));
+  MUSTER_RETURN_IF_ERROR(DescribeSave(WriteState(files_, folder_, state), prefix, bytes));
   return prefix;
 }
 

@@ -9,6 +9,7 @@
 #include "muster/checkpoint/best.h"
 #include "muster/checkpoint/checkpoint_state.h"
 #include "muster/checkpoint/checkpoint_test_util.h"
+#include "muster/io/fault_file_system.h"
 #include "muster/io/local_file_system.h"
 #include "muster/io/memory_file_system.h"
 
@@ -49,6 +50,19 @@ TEST(SaverTest, KeepZeroKeepsAll) {
   const auto files = io::NewMemoryFileSystem();
   for (int step = 0; step < 9; ++step) ASSERT_TRUE(SaveStep(*files, step, 1, 0).ok());
   EXPECT_EQ(ReadState(*files, "m")->all.size(), 9u);
+}
+
+TEST(SaverTest, AFullDiskTellsWhatACheckpointNeeds) {
+  const auto memory = io::NewMemoryFileSystem();
+  io::FaultFileSystem files(*memory);
+  files.FillDiskAfter(100);
+  std::vector<char> bytes(1'600'000);
+  const Tensor tensor = {"kernel", formats::DataType::kFloat, {400'000}, bytes};
+  const absl::Status status = Saver(files, "m").Save(7, {&tensor, 1}, {}, 1).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(ToStd(status.message()),
+              ::testing::AllOf(::testing::StartsWith("saving m/model.ckpt-7, of 2 MB: "),
+                               ::testing::HasSubstr("make room, or keep fewer")));
 }
 
 // The numbers of "1 2.5 3".

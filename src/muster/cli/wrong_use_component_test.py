@@ -82,7 +82,7 @@ WRONG_USES = [
     (TRAIN + "--steps 5 --workers 2", "--steps counts from where one process begins"),
     (TRAIN + "--steps 5 --eval rows.csv --evaluator", "--steps counts from where one process begins"),
     (TRAIN + "--steps 5 --max-steps 5", "excludes --"),
-    (TRAIN + "--ps 1", "--ps requires --workers"),
+    (TRAIN + "--ps 1", "--ps requires --workers; --workers 1 is one replica"),
     ("train spec.yaml model --train - --workers 2", "cannot be divided among the tasks"),
     (f"evaluate model {SCORE} --steps 2 --workers 2", "--steps counts batches of one process"),
     ("evaluate model --data - --workers 2", "cannot be divided among --workers"),

@@ -170,7 +170,6 @@ void Weights(benchmark::State& state, bool pushes) {
     if (pushes) {
       weights.Apply({.tables = {table}}, batch);
     } else {
-      rows.clear();
       weights.Read({&table, 1}, &dense, &rows);
     }
   }

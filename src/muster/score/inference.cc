@@ -51,10 +51,10 @@ absl::StatusOr<checkpoint::Restored> LoadWeights(io::FileSystem& files,
                                                  const train::Variables& variables) {
   const std::vector<checkpoint::Tensor> tensors = variables.Tensors(/*with_slots=*/false);
   MUSTER_ASSIGN_OR_RETURN(checkpoint::Restored restored, Restore(files, spec, source, tensors));
+  MUSTER_RETURN_IF_ERROR(CheckTrained({restored.prefix, restored.broken}));
   if (!source.fall_back) {
     MUSTER_RETURN_IF_ERROR(checkpoint::CheckNewest({restored.prefix, restored.broken}));
   }
-  MUSTER_RETURN_IF_ERROR(CheckTrained({restored.prefix, restored.broken}));
   MUSTER_RETURN_IF_ERROR(variables.CheckDynamic());
   return restored;
 }

@@ -120,6 +120,20 @@ TEST_F(CheckpointChoiceTest, ATrainingDoesNotBeginAnewOverBrokenCheckpoints) {
                     HasSubstr("model.ckpt-20.data")));
 }
 
+TEST_F(CheckpointChoiceTest, UntrainedWeightsAreNotOffered) {
+  BreakTheNewest();
+  ASSERT_TRUE(files_->Remove("model/model.ckpt-10.index").ok());
+  const auto estimator = NewEstimator(kTestSpec, "model");
+  for (const bool fall_back : {false, true}) {
+    estimator->set_fall_back(fall_back);
+    const absl::Status status = Predict(*estimator).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("besides model/model.ckpt-0, whose weights are untrained"),
+                      HasSubstr("model.ckpt-20.data"), testing::Not(HasSubstr("--fall-back"))));
+  }
+}
+
 TEST_F(CheckpointChoiceTest, AWarmStartDoesNotFallBack) {
   BreakTheNewest();
   Write("model/model.ckpt-20.index", "no index");

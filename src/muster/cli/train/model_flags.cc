@@ -170,8 +170,8 @@ absl::Status ResolveNewest(io::FileSystem& files, bool fall_back, TrainedModelFl
   if (!flags->checkpoint.empty()) return absl::OkStatus();
   MUSTER_ASSIGN_OR_RETURN(const checkpoint::Found found,
                           checkpoint::FindLatest(files, flags->run.model_dir, /*verify=*/true));
-  if (!fall_back) MUSTER_RETURN_IF_ERROR(checkpoint::CheckNewest(found));
   MUSTER_RETURN_IF_ERROR(score::CheckTrained(found));
+  if (!fall_back) MUSTER_RETURN_IF_ERROR(checkpoint::CheckNewest(found));
   if (!found.broken.empty()) {
     std::fprintf(stderr, "warning: %s\n", checkpoint::DescribePassedOver(found).c_str());
   }

@@ -80,6 +80,10 @@ double GetRate(const train::TrainResult& result) {
 // Prints how far the training is, and what this run did.
 void PrintSteps(const train::TrainResult& result) {
   const auto step = static_cast<long long>(result.step);
+  if (result.nothing_left && result.step > result.first_step) {
+    std::printf("Trained at step %lld: other replicas have trained on all records\n", step);
+    return;
+  }
   if (result.nothing_left) {
     std::printf(
         "Nothing left to do: the model is trained at step %lld; give more --epochs or "

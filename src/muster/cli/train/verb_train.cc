@@ -265,7 +265,9 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
     RefuseUnlessOk(ShareDataFlags(flags.get()));
     const bool is_elsewhere = cluster->where.is_elsewhere();
     const bool is_job = flags->workers > 0 || flags->eval.evaluator || is_elsewhere;
-    if (flags->ps > 0 && flags->workers == 0) throw CLI::RequiresError("--ps", "--workers");
+    if (flags->ps > 0 && flags->workers == 0) {
+      throw CLI::RequiresError("--ps", "--workers; --workers 1 is one replica beside the servers");
+    }
     for (const CLI::Option* const of_job : {restarts, job, hosts}) {
       if (of_job->count() > 0 && !is_job) {
         throw CLI::RequiresError(of_job->get_name(), "--workers, --evaluator or --on");

@@ -261,8 +261,6 @@ absl::StatusOr<bool> ServerState::AnswerPull(Connection from, const Pull& pull,
   answer->counts = GetCounts();
   answer->word = word_;
   answer->save = static_cast<uint32_t>(leaving_);
-  dense->clear();
-  rows->clear();
   weights_.Read(pull.tables, dense, rows);
   answer->dense = *dense;
   answer->tables = *rows;

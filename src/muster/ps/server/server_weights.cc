@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <optional>
 
 #include "muster/math/rows.h"
@@ -180,23 +182,30 @@ absl::Status ServerWeights::Check(const Gradient& gradient) const {
 
 void ServerWeights::Read(std::span<const TableRows> tables, std::vector<float>* dense,
                          std::vector<float>* rows) const {
+  dense->clear();
   for (size_t i = 0; i < variables_.size(); ++i) {
     if (variables_[i].is_table()) continue;
     dense->insert(dense->end(), memory_[i].weights.begin(), memory_[i].weights.end());
   }
+  const auto get_floats = [this](const TableRows& table) {
+    return (table.rows.size() + table.keys.size()) *
+           static_cast<size_t>(variables_[table.variable].cols);
+  };
+  // Memory of the last request is not filled with zeros first.
+  rows->resize(std::transform_reduce(tables.begin(), tables.end(), size_t{0}, std::plus(),
+                                     get_floats));
+  float* to = rows->data();
   for (const TableRows& table : tables) {
     const auto cols = static_cast<size_t>(variables_[table.variable].cols);
     const float* const weights = memory_[table.variable].weights.data();
-    const size_t at = rows->size();
-    rows->resize(at + (table.rows.size() + table.keys.size()) * cols);
     if (memory_[table.variable].dynamic_table) {
-      memory_[table.variable].dynamic_table->Read(table.keys, rows->data() + at);
+      memory_[table.variable].dynamic_table->Read(table.keys, to);
     }
-    float* const to = rows->data() + at;
     Divide(table.rows.size(), table.rows.size() * cols, 1, [&](size_t first, size_t last) {
       math::GatherRows(weights, cols, table.rows.data() + first, last - first, to + first * cols,
                        static_cast<int64_t>(cols));
     });
+    to += get_floats(table);
   }
 }
 

@@ -44,7 +44,8 @@ class ServerWeights {
   // INVALID_ARGUMENT for rows, keys, sizes or variables that this server does not have.
   absl::Status Check(const Gradient& gradient) const;
   absl::Status CheckRows(std::span<const TableRows> tables) const;
-  // Appends the values that a pull returns. `tables` must have passed CheckRows.
+  // Replaces *dense and *rows by the values that a pull returns. `tables` must have passed
+  // CheckRows.
   void Read(std::span<const TableRows> tables, std::vector<float>* dense,
             std::vector<float>* rows) const;
   // Makes the optimizers' update number `step`, and moves statistics by their momentum. `gradient`
