@@ -143,8 +143,7 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
   MUSTER_RETURN_IF_ERROR(GatherPositions());
   const bool finite = std::isfinite(step.loss);
   if (finite) ++session_.step;
-  // The last step is no longer expected to have a successor.
-  expected_rows_ = session_.step == session_.max_steps ? 0 : all.next_rows;
+  expected_rows_ = all.next_rows;
   Count(all.rows, finite, all.dropped, &session_.data.records);
   return Result{.outcome = finite ? Outcome::kDone : Outcome::kNotFinite,
                 .values = {.loss = step.loss,
@@ -211,8 +210,9 @@ Proposal ReplicatedStep::Propose(const InputBatch* batch, Stop stop) const {
   } else {
     mine.dropped_at_end = static_cast<int32_t>(session_.data.dropped_at_end);
   }
+  const bool is_last = session_.step + 1 == session_.max_steps;
   const std::optional<int> next = input_ != nullptr ? input_->next_rows() : std::nullopt;
-  mine.next_rows = next.value_or(mine.rows);
+  mine.next_rows = is_last ? 0 : next.value_or(mine.rows);
   return mine;
 }
 
