@@ -8,11 +8,9 @@
 #include "muster/data/batch_stream_reader.h"
 #include "muster/features/coverage.h"
 #include "muster/features/scale.h"
-#include "muster/train/input/growing_input.h"
 #include "muster/train/input/key_check.h"
 #include "muster/train/input/row_values.h"
 #include "muster/train/input/shard_feed.h"
-#include "muster/train/input/shared_feeds.h"
 #include "muster/train/input/usual_rates.h"
 
 namespace muster::train {
@@ -386,20 +384,6 @@ std::optional<int> Input::next_rows() const {
   const std::optional<const InputGroup*> group = prefetch_->Peek();
   if (!group) return std::nullopt;
   return *group == nullptr || (*group)->count == 0 ? 0 : (*group)->batches.front().features.rows;
-}
-
-absl::StatusOr<std::unique_ptr<BatchSource>> OpenInput(io::FileSystem& files,
-                                                       const model::Model& model,
-                                                       const InputSpec& spec,
-                                                       const InputFn& input_fn,
-                                                       const data::Position* start) {
-  if (input_fn) return input_fn(files, model, start);
-  if (spec.growth != nullptr && spec.source.held_back.is_read) {
-    return OpenNewestSegments(files, model, spec);
-  }
-  if (spec.growth != nullptr) return OpenGrowing(files, model, spec, start);
-  if (spec.feeds != nullptr && start == nullptr) return spec.feeds->Open(files, model, spec);
-  return Input::Open(files, model, spec, start);
 }
 
 }  // namespace muster::train
