@@ -128,8 +128,8 @@ absl::StatusOr<std::string> Saver::Save(int64_t step, std::span<const Tensor> te
   // that has replaced it.
   if (!std::exchange(cleaned_, true)) RemoveLeftovers(files_, folder_, rows.paths);
   const uint64_t bytes = CountBytes(tensors, rows);
-  MUSTER_RETURN_IF_ERROR(DescribeSave(
-      WriteBundle(files_, prefix, step, tensors, strings, read, rows), prefix, bytes));
+  MUSTER_RETURN_IF_ERROR(
+      DescribeSave(WriteBundle(files_, prefix, step, tensors, strings, read, rows), prefix, bytes));
   std::vector<std::string> expired;
   MUSTER_ASSIGN_OR_RETURN(const CheckpointState state, NextState(name, seconds, &expired));
   // Expired checkpoints are removed before the state file drops their names, so that a kill in

@@ -192,8 +192,8 @@ void ServerWeights::Read(std::span<const TableRows> tables, std::vector<float>* 
            static_cast<size_t>(variables_[table.variable].cols);
   };
   // Memory of the last request is not filled with zeros first.
-  rows->resize(std::transform_reduce(tables.begin(), tables.end(), size_t{0}, std::plus(),
-                                     get_floats));
+  rows->resize(
+      std::transform_reduce(tables.begin(), tables.end(), size_t{0}, std::plus(), get_floats));
   float* to = rows->data();
   for (const TableRows& table : tables) {
     const auto cols = static_cast<size_t>(variables_[table.variable].cols);
