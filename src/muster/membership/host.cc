@@ -164,9 +164,9 @@ absl::Status Host::status() {
   return roster_.status();
 }
 
-void Host::End(double seconds) {
+void Host::End(double seconds, bool stopped) {
   std::unique_lock lock(mutex_);
-  Deliver(roster_.OnEnd(Now()));
+  Deliver(roster_.OnEnd(Now(), stopped));
   changed_.wait_for(lock, std::chrono::duration<double>(seconds),
                     [this] { return connections_.empty(); });
 }

@@ -60,8 +60,9 @@ class Host {
   // Not OK if training has failed; the error is the reason (Roster::status).
   absl::Status status();
 
-  // Ends the training. Returns when every member has been informed, or after `seconds`.
-  void End(double seconds);
+  // Ends the training; `stopped` as in Roster::OnEnd. Returns when every member has been informed,
+  // or after `seconds`.
+  void End(double seconds, bool stopped = false);
 
  private:
   struct Connection {

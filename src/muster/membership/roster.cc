@@ -19,6 +19,9 @@ using job::TaskType;
 constexpr int kReportsOfALink = 2;
 constexpr double kTickSeconds = 1;
 
+constexpr char kStopped[] =
+    "the chief has stopped training before its end; the same command continues it";
+
 bool IsChief(TaskType type) { return type == TaskType::kChief || type == TaskType::kMaster; }
 
 }  // namespace
@@ -30,7 +33,11 @@ std::vector<Roster::Outgoing> Roster::OnMessage(Connection from, const Message& 
   NoticeSleep(now);
   if (const auto entry = Find(from); entry != entries_.end()) entry->second.heard_at = now;
   if (over_) {
-    Send(from, Farewell(), /*close=*/true);
+    const auto entry = Find(from);
+    const bool is_member = entry != entries_.end();
+    Message answer = Farewell(is_member ? entry->first.type : TaskType::kWorker);
+    if (stopped_ && !is_member) answer = Message();
+    Send(from, std::move(answer), /*close=*/true);
     return Flush(now);
   }
   if (message.join) OnJoin(from, *message.join, now);
@@ -218,7 +225,7 @@ void Roster::OnAway(Connection from, double now) {
 
 void Roster::EndTraining() {
   over_ = true;
-  for (const auto& [task, each] : entries_) Send(each.connection, Farewell(), /*close=*/true);
+  SendFarewells();
 }
 
 std::vector<Roster::Outgoing> Roster::OnTrained(double now) {
@@ -254,7 +261,8 @@ absl::StatusOr<bool> Roster::evaluated(double now) const {
   });
 }
 
-std::vector<Roster::Outgoing> Roster::OnEnd(double now) {
+std::vector<Roster::Outgoing> Roster::OnEnd(double now, bool stopped) {
+  stopped_ = stopped_ || (stopped && !over_);
   if (!over_) EndTraining();
   return Flush(now);
 }
@@ -275,14 +283,22 @@ void Roster::Drop(Entries::iterator entry, std::string_view cause, bool planned,
 void Roster::Fail(absl::Status status) {
   status_ = std::move(status);
   over_ = true;
-  for (const auto& [task, entry] : entries_) Send(entry.connection, Farewell(), /*close=*/true);
+  SendFarewells();
 }
 
-// The last message to a member, even to one that joins late: a failure must not look like a
-// success.
-Message Roster::Farewell() const {
-  if (status_.ok()) return {.leave = true};
-  return {.refused = std::string(ToStd(status_.message()))};
+// The last message to a member, even to one that joins late: neither a failure nor a stop must look
+// like a success.
+Message Roster::Farewell(TaskType to) const {
+  if (!status_.ok()) return {.refused = std::string(ToStd(status_.message()))};
+  // An evaluator knows by `trained` whether training was complete.
+  if (stopped_ && to != TaskType::kEvaluator) return {.refused = kStopped};
+  return {.leave = true};
+}
+
+void Roster::SendFarewells() {
+  for (const auto& [task, entry] : entries_) {
+    Send(entry.connection, Farewell(task.type), /*close=*/true);
+  }
 }
 
 Roster::Entries::iterator Roster::Find(Connection connection) {

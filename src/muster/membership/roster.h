@@ -72,8 +72,9 @@ class Roster {
   // been away for rendezvous_seconds.
   absl::StatusOr<bool> evaluated(double now) const;
   // Called when the chief reports that training is over. All members are informed, also those that
-  // connect later.
-  std::vector<Outgoing> OnEnd(double now);
+  // connect later. `stopped`: it was stopped before its end. Replicas get that as an error then,
+  // and those that connect later get no answer: the next chief is the one that they wait for.
+  std::vector<Outgoing> OnEnd(double now, bool stopped = false);
   // For people: which tasks were refused since the last call, and why.
   std::vector<std::string> ConsumeRefusals() { return std::exchange(refusals_, {}); }
   // The latest time at which OnTick must be called.
@@ -117,7 +118,8 @@ class Roster {
   void UpdateAbsentEvaluators(double now);
   void Fail(absl::Status status);
   void EndTraining();
-  Message Farewell() const;  // the last message to a member when over()
+  Message Farewell(job::TaskType to) const;  // the last message to a member when over()
+  void SendFarewells();
   bool Enough(double now) const;
   // Tasks that the next view waits for.
   std::vector<job::TaskId> Missing() const;
@@ -156,6 +158,7 @@ class Roster {
   // Since when each absent evaluator, which has not left permanently, is away.
   std::map<job::TaskId, double> evaluators_away_;
   bool over_ = false;
+  bool stopped_ = false;  // as in OnEnd
   std::vector<Outgoing> out_;
 };
 

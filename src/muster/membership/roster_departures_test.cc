@@ -136,6 +136,16 @@ TEST_F(TrainedRosterTest, TheEvaluatorIsInformedAndTheOthersWaitForIt) {
   EXPECT_TRUE(Last(2).leave);
 }
 
+// Those that were started again while the chief ends would otherwise end without having trained.
+TEST_F(TrainedRosterTest, AStopIsNoEndOfTheTraining) {
+  Deliver(roster_->OnEnd(now_, /*stopped=*/true));
+  EXPECT_FALSE(Last(2).leave);
+  EXPECT_THAT(Last(2).refused, testing::HasSubstr("stopped training before its end"));
+  EXPECT_TRUE(Last(3).leave) << "an evaluator knows by `trained`";
+  SendJoin(5, kWorker0, -1, 2);
+  EXPECT_EQ(Last(5), Message()) << "it waits for the next chief";
+}
+
 TEST_F(TrainedRosterTest, ARestartedEvaluatorIsInformedToo) {
   Close(3);
   WaitWithAllBut(3, 40);

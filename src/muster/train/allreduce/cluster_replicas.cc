@@ -52,8 +52,10 @@ class ClusterReplicas : public Replicas {
   bool is_leaving() const override { return IsLeaving(spec_.context.stop, spec_.context.leaving); }
   absl::StatusOr<ReplicaGeneration> Join(const StateId& state, const absl::Status& why) override;
   absl::Status Leave() override;
+  absl::Status LeaveStopped() override { return EndForAll(/*stopped=*/true); }
 
  private:
+  absl::Status EndForAll(bool stopped);
   absl::StatusOr<std::unique_ptr<net::transport::Listener>> Listen();
   absl::Status StartHost(const Clock& clock);
   void ListenLocally(AcceptorOptions options);
@@ -216,12 +218,16 @@ absl::StatusOr<ReplicaGeneration> ClusterReplicas::Form(const View& view) {
 }
 
 absl::Status ClusterReplicas::Leave() {
-  if (!is_chief()) return member_->WaitForEnd();
+  return is_chief() ? EndForAll(/*stopped=*/false) : member_->WaitForEnd();
+}
+
+absl::Status ClusterReplicas::EndForAll(bool stopped) {
+  const bool is_evaluated = spec_.evaluator && !stopped;
   const absl::Status evaluated =
-      spec_.evaluator ? host_->AwaitEvaluators(spec_.context.stop) : absl::OkStatus();
+      is_evaluated ? host_->AwaitEvaluators(spec_.context.stop) : absl::OkStatus();
   // In that case the replacement waits for the evaluator and ends the training.
-  if (spec_.evaluator && is_leaving()) return absl::CancelledError(kLeftBeforeEvaluation);
-  host_->End(kTellSeconds);
+  if (is_evaluated && is_leaving()) return absl::CancelledError(kLeftBeforeEvaluation);
+  host_->End(kTellSeconds, stopped);
   return TrainedWithoutEvaluator(evaluated, spec_.context.note);
 }
 

@@ -1,9 +1,12 @@
 #include "muster/train/allreduce/replica_connections.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "muster/collective/rank_levels.h"
@@ -124,6 +127,19 @@ absl::Status ReplicaConnections::Renew(const View& view, Channel& channel,
   return channel.Renew(static_cast<uint64_t>(view.generation), deadline, interrupt);
 }
 
+// Where a machine has more replicas than cores, one that polls takes the core of another. Members
+// with the same host in their addresses are on one machine.
+int ReplicaConnections::GetSpinMicros(const View& view) const {
+  const auto get_host = [](const membership::Member& member) {
+    return std::string_view(member.address).substr(0, member.address.rfind(':'));
+  };
+  const membership::Member& self = view.members[static_cast<size_t>(view.GetRank(context_.self))];
+  const auto near = std::count_if(
+      view.members.begin(), view.members.end(),
+      [&](const membership::Member& each) { return get_host(each) == get_host(self); });
+  return near > sysconf(_SC_NPROCESSORS_ONLN) ? 0 : net::transport::DefaultSpinMicros();
+}
+
 absl::StatusOr<std::unique_ptr<ReplicaConnections::Channel>> ReplicaConnections::Reach(
     const View& view, size_t rank, const Interrupt& interrupt) {
   const membership::Member& peer = view.members[rank];
@@ -137,7 +153,7 @@ absl::StatusOr<std::unique_ptr<ReplicaConnections::Channel>> ReplicaConnections:
   return std::make_unique<Channel>(
       std::move(stream), ChannelOptions{.peer = job::TaskName(peer.id.task),
                                         .generation = static_cast<uint64_t>(view.generation),
-                                        .spin_micros = net::transport::DefaultSpinMicros()});
+                                        .spin_micros = GetSpinMicros(view)});
 }
 
 // Dials over shared memory if the peer proves to be on this machine, else over its address.

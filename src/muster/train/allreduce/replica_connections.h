@@ -66,6 +66,7 @@ class ReplicaConnections {
   using PeerKey = std::pair<int64_t, job::TaskId>;  // generation and task
 
   double ConnectSeconds() const;
+  int GetSpinMicros(const View& view) const;
   void CloseOlder(int64_t generation);
   absl::Status Renew(const View& view, Channel& channel, const Interrupt& interrupt) const;
   absl::StatusOr<std::unique_ptr<Stream>> DialPeer(const View& view, const membership::Member& peer,

@@ -102,6 +102,9 @@ class Peers {
   virtual absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) = 0;
   // Called by the chief: tells all replicas that training is over.
   virtual absl::Status Leave() = 0;
+  // Called by the chief in place of Leave if training was stopped before its end. A replica that
+  // arrives later must not take that for the end.
+  virtual absl::Status LeaveStopped() { return Leave(); }
 };
 
 // FAILED_PRECONDITION if the data of session.data.positions is divided among a different number of

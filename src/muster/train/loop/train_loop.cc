@@ -362,7 +362,8 @@ absl::Status TrainLoop::Finish() {
   } else if (spec_.replicas != nullptr && spec_.replicas->is_chief()) {
     const bool may_tell = !session_.ending.interrupted && !spec_.replicas->has_evaluator();
     if (spec_.before_others_end && may_tell) spec_.before_others_end();
-    MUSTER_RETURN_IF_ERROR(spec_.replicas->Leave());
+    MUSTER_RETURN_IF_ERROR(session_.ending.interrupted ? spec_.replicas->LeaveStopped()
+                                                       : spec_.replicas->Leave());
   }
   return session_.events != nullptr ? session_.events->Close() : absl::OkStatus();
 }
