@@ -127,11 +127,18 @@ def test_a_model_folder_that_another_trains_is_refused_and_the_other_named(
     assert not lease.exists()
 
 
-@pytest.mark.parametrize("task", ["worker-0", "chief-0"])
+@pytest.mark.parametrize(
+    ("task", "how"),
+    [
+        ("worker-0", ("--workers", 3, "--epochs", 1500)),
+        ("chief-0", ("--workers", 3, "--epochs", 1500)),
+        ("chief-0", ("--workers", 2, "--ps", 1, "--strategy", "ps-sync", "--epochs", 400)),
+    ],
+)
 def test_a_signal_for_one_task_stops_all_and_their_next_ones_train_on(
-    trainings: Trainings, task: str
+    trainings: Trainings, task: str, how: tuple[object, ...]
 ) -> None:
-    flags = ("--workers", 3, "--epochs", 1500, "--restarts", 3)
+    flags = (*how, "--restarts", 3)
     trainings.ok("unbroken", *flags)
     # Some of the next ones arrive while the chief still ends, and must not take that for the end.
     kill_in_training(trainings, flags, task, how=signal.SIGINT)

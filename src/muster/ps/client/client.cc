@@ -350,11 +350,11 @@ absl::Status Client::TellBroken(int64_t generation, const std::string& why) {
   return Ask<Empty>(0, kBreak, Break{.generation = generation, .why = why}).status();
 }
 
-absl::Status Client::End() {
+absl::Status Client::End(bool stopped) {
   absl::Status first;
   // The lead is told last: a replica that learns of the end from the lead leaves.
   for (size_t server = connections_.size(); server-- > 0;) {
-    first.Update(Ask<Empty>(server, kEnd, Begin()).status());
+    first.Update(Ask<Empty>(server, stopped ? kStopAll : kEnd, Begin()).status());
   }
   return first;
 }

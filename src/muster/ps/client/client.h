@@ -137,8 +137,9 @@ class Client {
   absl::StatusOr<Held> SaveAll(int64_t generation, int64_t sequence, int64_t step,
                                const Memory& memory, const DynamicMemory& dynamic_table = {},
                                TableSave* tables = nullptr);
-  // For the chief: tells all servers that training is over, the lead last.
-  absl::Status End();
+  // For the chief: tells all servers that training is over, the lead last; or, if `stopped`, that
+  // it was stopped before its end.
+  absl::Status End(bool stopped = false);
 
   // Whether there is a connection to every server; false after a batch that was abandoned.
   bool connected() const;

@@ -45,6 +45,7 @@ absl::Status Request::Read(const net::transport::Message& message) {
     case kBegin:
     case kRelease:
     case kEnd:
+    case kStopAll:
       return ReadAs<Begin>(bytes);
     case kFinish:
       return ReadAs<Finish>(bytes);
@@ -60,6 +61,8 @@ absl::Status Request::HandleBegin(ServerState& state, const Begin& begin) const 
       return state.OnBegin(from_, begin);
     case kRelease:
       return state.OnRelease(from_, begin);
+    case kStopAll:
+      return state.OnStopAll(from_);
     default:
       return state.OnEnd(from_);
   }

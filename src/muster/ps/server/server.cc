@@ -108,9 +108,11 @@ absl::Status Server::Handle(const Message& message, Channel& channel, Request* r
   auto until = std::chrono::steady_clock::now() + kWaitAtMost;
   std::unique_lock lock(mutex_);
   state_.SetTime(Now());
+  MUSTER_RETURN_IF_ERROR(state_.stopped());
   MUSTER_RETURN_IF_ERROR(request->Apply(state_));
   changed_.notify_all();
   while (true) {
+    if (!request->is_stop()) MUSTER_RETURN_IF_ERROR(state_.stopped());
     state_.SetTime(Now());
     MUSTER_ASSIGN_OR_RETURN(const bool answered, request->Answer(state_));
     if (answered) return absl::OkStatus();
@@ -154,12 +156,18 @@ void Server::Tick(const std::stop_token& stop) {
 bool Server::WaitForEnd(double seconds) {
   const std::chrono::duration<double> most(seconds);
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, most, [this] { return state_.over() || state_.may_go(); });
+  const auto ends = [this] { return state_.over() || state_.may_go() || !state_.stopped().ok(); };
+  changed_.wait_for(lock, most, ends);
   const bool over = state_.over();
-  if (!over && !state_.may_go()) return false;
+  if (!ends()) return false;
   // The last answers are still being sent.
   changed_.wait_for(lock, most, [this] { return !state_.has_connections(); });
   return over;
+}
+
+absl::Status Server::stopped() {
+  const std::lock_guard lock(mutex_);
+  return state_.stopped();
 }
 
 absl::Status Server::failure() {

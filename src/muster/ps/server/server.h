@@ -40,15 +40,17 @@ class Server {
   // Serves a worker that has authenticated itself. Returns at once.
   void Serve(const net::transport::Peer& peer, std::unique_ptr<net::transport::Stream> stream);
 
-  // Waits up to `seconds` until the chief has reported that training is over, or until may_go(). In
-  // either case it then waits up to `seconds` again until all workers have disconnected. Returns
-  // whether training is over.
+  // Waits up to `seconds` until the chief has reported that training is over, or until may_go() or
+  // stopped(). In each case it then waits up to `seconds` again until all workers have
+  // disconnected. Returns whether training is over.
   bool WaitForEnd(double seconds);
   // Whether no worker is connected.
   bool alone();
   // The number of connection threads; those of ended connections are removed when the next
   // connection arrives.
   size_t threads();
+  // An error once the chief has stopped training before its end. Requests get it too.
+  absl::Status stopped();
   // An error if training has ended because a replica did not arrive in time (ServerState::OnTick).
   absl::Status failure();
   // Called when this server was told to end: asks the chief to save. WaitForEnd then returns when

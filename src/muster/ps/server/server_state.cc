@@ -332,4 +332,11 @@ absl::Status ServerState::OnEnd(Connection from) {
   return absl::OkStatus();
 }
 
+absl::Status ServerState::OnStopAll(Connection from) {
+  MUSTER_RETURN_IF_ERROR(CheckChief(from));
+  stopped_ = absl::FailedPreconditionError(
+      "the chief has stopped training before its end; the same command continues it");
+  return absl::OkStatus();
+}
+
 }  // namespace muster::ps

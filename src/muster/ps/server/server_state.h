@@ -111,6 +111,8 @@ class ServerState {
   absl::Status OnFinish(Connection from, const Finish& finish);
   absl::Status OnBreak(Connection from, const Break& broken);
   absl::Status OnEnd(Connection from);
+  // Training was stopped before its end: stopped() is an error from now on.
+  absl::Status OnStopAll(Connection from);
   // A heartbeat may arrive on any connection of the replica's incarnation.
   absl::Status OnBeat(int64_t incarnation, const Beat& beat);
 
@@ -131,6 +133,7 @@ class ServerState {
   bool is_saved() const { return leaving_ && held_; }
 
   bool over() const { return phase_ == Phase::kOver; }
+  const absl::Status& stopped() const { return stopped_; }
   bool has_connections() const { return !connections_.empty(); }
 
  private:
@@ -227,7 +230,8 @@ class ServerState {
   Pushed last_;             // the answer to the pushes of the last round
   Word word_;               // on the lead: of step_
   bool unsettled_ = false;  // on the lead: the round that led to step_ is staged, not applied yet
-  double rows_ = 0;         // Sum's argument for the last round
+  absl::Status stopped_;
+  double rows_ = 0;  // Sum's argument for the last round
   // With backup replicas.
   std::vector<Pushed> answers_;  // by replica: to its last batch
   uint32_t stop_ = 0;            // the most urgent request to stop

@@ -108,6 +108,15 @@ TEST_F(ServerWaitsTest, BackupReplicasAreNeededWhenAStepLacksReplicas) {
   ExpectNames(Ticks(*state, 1), "worker-0, worker-1");
 }
 
+TEST_F(ServerWaitsTest, AStopIsNoEndOfTheTraining) {
+  const auto state = New(true);
+  EXPECT_FALSE(state->OnStopAll(2).ok()) << "not the chief";
+  EXPECT_TRUE(state->stopped().ok());
+  ASSERT_TRUE(state->OnStopAll(1).ok());
+  EXPECT_EQ(state->stopped().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(state->over());
+}
+
 TEST_F(ServerWaitsTest, NoReplicaIsNeededWhenTrainingIsOver) {
   const auto state = New(true);
   ASSERT_TRUE(state->OnEnd(1).ok());

@@ -44,6 +44,7 @@ enum MessageType : uint16_t {
   kReadFile = 19,    // ReadFile -> FileText
   kSaveTables = 20,  // SaveTables -> SavedTables
   kLoadTables = 21,  // LoadTables -> Empty
+  kStopAll = 22,     // Begin -> Empty
   kAnswer = 32,
   kRefused = 33,  // Refused, instead of the answer
   // A keep-alive: Refused without a code, any number of them before an answer. Its text names the

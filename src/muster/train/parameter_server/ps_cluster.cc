@@ -42,16 +42,18 @@ class PsPeers : public Peers {
   absl::Status Leave() override {
     absl::Status left = evaluator_ != nullptr ? evaluator_->Leave() : absl::OkStatus();
     if (absl::IsCancelled(left)) return left;  // the chief's replacement still needs the servers
-    left.Update(EndServers());
+    left.Update(EndServers(/*stopped=*/false));
     return left;
   }
+  // An evaluator waits for the next chief.
+  absl::Status LeaveStopped() override { return EndServers(/*stopped=*/true); }
 
  private:
-  // The client needs no variables: it sends only kEnd.
-  absl::Status EndServers() const {
+  // The client needs no variables: it sends only kEnd or kStopAll.
+  absl::Status EndServers(bool stopped) const {
     MUSTER_ASSIGN_OR_RETURN(const auto client, ps::Client::Create(MakeClient(), key_, {}));
     MUSTER_RETURN_IF_ERROR(client->Connect().status());
-    return client->End();
+    return client->End(stopped);
   }
   ps::ClientSpec MakeClient() const {
     return {.self = GetIdentity(cluster_.context),
@@ -105,6 +107,7 @@ class ServerTask : public ParameterServer {
   }
   bool WaitForEnd(double seconds) override { return server_->WaitForEnd(seconds); }
   bool alone() override { return server_->alone(); }
+  absl::Status stopped() override { return server_->stopped(); }
   absl::Status failure() override { return server_->failure(); }
   void AskForSave() override { server_->AskForSave(); }
   bool may_go() override { return server_->may_go(); }
@@ -149,6 +152,7 @@ absl::Status ServeParameters(const model::Model& model, const PsCluster& cluster
   MUSTER_ASSIGN_OR_RETURN(const auto server, StartParameterServer(model, cluster, key));
   while (server->failure().ok() && !cluster.context.stopped()) {
     if (server->WaitForEnd(kLookSeconds)) return absl::OkStatus();
+    MUSTER_RETURN_IF_ERROR(server->stopped());
   }
   if (server->failure().ok()) server->AskForSave();
   // A chief that abandoned a batch connects again at once: it has left only if the server is alone

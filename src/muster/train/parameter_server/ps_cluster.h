@@ -45,6 +45,8 @@ class ParameterServer {
   virtual bool WaitForEnd(double seconds) = 0;
   // Whether no replica is connected.
   virtual bool alone() = 0;
+  // An error once the chief has stopped training before its end.
+  virtual absl::Status stopped() = 0;
   // An error if training has ended because a replica did not arrive in time.
   virtual absl::Status failure() = 0;
   // Called when this server was told to end: asks the chief to save. WaitForEnd then returns when
