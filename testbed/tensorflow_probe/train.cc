@@ -141,6 +141,7 @@ absl::Status TrainReplica(const Training& training, muster::collective::Group& g
             reduce));
     std::vector<std::string> notes;
     MUSTER_RETURN_IF_ERROR(reduce.Reduce(&result, "", &notes));
+    reduce.Give();
     if (clip) clip->Finish();
   }
   // All of them, as one text, to compare.
