@@ -49,8 +49,8 @@ absl::Status DescribeSave(const absl::Status& status, const std::string& prefix,
   if (!absl::IsResourceExhausted(status)) return Annotate(status, StrCat("saving ", prefix));
   constexpr uint64_t kMegabyte = 1'000'000;
   return absl::ResourceExhaustedError(
-      StrCat("saving ", prefix, ", of ", (bytes + kMegabyte - 1) / kMegabyte,
-             " MB: ", status.message(), "; make room, or keep fewer (--keep-checkpoints)"));
+      StrCat("saving ", prefix, " (", (bytes + kMegabyte - 1) / kMegabyte,
+             " MB): ", status.message(), "; make room, or keep fewer (--keep-checkpoints)"));
 }
 
 // Removes the index first, so that at any moment the checkpoint is either intact or gone. A file

@@ -61,7 +61,7 @@ TEST(SaverTest, AFullDiskTellsWhatACheckpointNeeds) {
   const absl::Status status = Saver(files, "m").Save(7, {&tensor, 1}, {}, 1).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(ToStd(status.message()),
-              ::testing::AllOf(::testing::StartsWith("saving m/model.ckpt-7, of 2 MB: "),
+              ::testing::AllOf(::testing::StartsWith("saving m/model.ckpt-7 (2 MB): "),
                                ::testing::HasSubstr("make room, or keep fewer")));
 }
 

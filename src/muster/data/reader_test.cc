@@ -101,7 +101,8 @@ TEST(BatchReaderTest, RepeatingIndefinitelyWithoutABatchIsAnError) {
   EXPECT_THAT(Drain(reader.get()).status().message(),
               HasSubstr("an epoch of 3 records gives no batch of 4"));
   const auto empty = std::make_shared<NumberSource>(std::vector<int>{});
-  EXPECT_FALSE(Drain(Open(empty, {.epochs = 0}).get()).ok());
+  EXPECT_THAT(Drain(Open(empty, {.epochs = 0}).get()).status().message(),
+              HasSubstr("use fewer tasks, or --epochs"));
   EXPECT_TRUE(ReadAll(empty, {.epochs = 5}).empty());
 }
 

@@ -258,13 +258,19 @@ void Membership::OnHostLost(const absl::Status& why) {
   noted_loss_ = noted_loss_ && channel_ == nullptr;
   channel_.reset();
   if (absl::IsDataLoss(why) && options_.note) options_.note(std::string(ToStd(why.message())));
+  const double seconds = static_cast<double>(Nanos() - lost_nanos_) * 1e-9;
+  const bool is_over = seconds > kQuietSeconds && options_.has_ended && options_.has_ended();
   const std::lock_guard lock(mutex_);
   if (view_ || !join_.has_value()) {
     interrupt_->Set(Annotate(absl::AbortedError(why.message()), "the chief's membership"));
   }
   view_.reset();
   join_sent_ = false;
-  const double seconds = static_cast<double>(Nanos() - lost_nanos_) * 1e-9;
+  if (is_over) {
+    refused_ = absl::CancelledError("training has ended while this task was away");
+    interrupt_->Set(refused_);
+    return changed_.notify_all();
+  }
   if (seconds > kQuietSeconds && !noted_loss_ && !ended() && options_.note) {
     options_.note(
         StrCat("waiting for the chief at ", ToString(options_.host), ": ", why.message()));

@@ -239,7 +239,14 @@ absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSys
   // A chief that is killed after the others have ended must not wait for them when it is started
   // again.
   if (end && request.run.is_chief) request.train.before_others_end = write_end;
+  // A task that was away at the end must not wait for the others.
+  std::optional<FinishedJobWatch> watch;
+  if (end && !request.run.is_chief && !has_ended) {
+    watch.emplace(files, clock, model_dir, *end);
+    request.role.context.has_ended = [&watch] { return watch->HasFinished(); };
+  }
   auto outcome = RunTask(request, files, clock, report);
+  if (watch && watch->has_seen_end()) return nothing_left("");
   // A task that was cut off from the others may miss the end of the job.
   const auto ended_meanwhile = [&] {
     return end && !request.run.is_chief && HasFinished(files, model_dir, *end);

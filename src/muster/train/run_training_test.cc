@@ -91,33 +91,61 @@ TEST_F(RunTrainingTest, AJobThatHasEndedIsNotRunAgain) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Run(request).status()));
 }
 
-// A worker that was cut off while its job ended finds nobody when it is back.
-TEST_F(RunTrainingTest, AWorkerThatMissedTheEndOfItsJobSucceeds) {
-  const std::string key = testing::TempDir() + "/muster_missed_end_key";
-  const auto local = io::NewLocalFileSystem();
-  ASSERT_TRUE(io::WriteFileAtomically(*local, key, std::string(64, 'a')).ok());
-  ASSERT_EQ(chmod(key.c_str(), 0600), 0);
-  setenv("MUSTER_KEY_FILE", key.c_str(), 1);
-  ASSERT_TRUE(Train("model", Training()).ok());
-  TrainingRequest request = Request();
-  request.run.job = "clicks";
-  request.role.context.agreement = "epochs=3";
+// Of a task that is alone, since the others have ended the job while it was away.
+class MissedEndTest : public RunTrainingTest {
+ protected:
+  void SetUp() override {
+    const std::string key = testing::TempDir() + "/muster_missed_end_key";
+    const auto local = io::NewLocalFileSystem();
+    ASSERT_TRUE(io::WriteFileAtomically(*local, key, std::string(64, 'a')).ok());
+    ASSERT_EQ(chmod(key.c_str(), 0600), 0);
+    setenv("MUSTER_KEY_FILE", key.c_str(), 1);
+    ASSERT_TRUE(Train("model", Training()).ok());
+  }
+  void TearDown() override { unsetenv("MUSTER_KEY_FILE"); }
+
+  // `others`: the cluster's other tasks, at whose addresses nobody listens.
+  TrainingRequest TaskOf(const std::string& type, const std::string& others) {
+    TrainingRequest request = Request();
+    request.run.job = "clicks";
+    request.role.context.agreement = "epochs=3";
+    const std::string own = StrCat("127.0.0.1:", 20'000 + getpid() % 10'000);
+    EXPECT_TRUE(ApplyTfConfig(StrCat(R"({"cluster": {)", others, R"(, ")", type, R"(": [")", own,
+                                     R"("]}, "task": {"type": ")", type, R"(", "index": 0}})"),
+                              &request.run)
+                    .ok());
+    return request;
+  }
+  // The chief records the end while the task waits without a limit.
+  void ExpectEnd(TrainingRequest request) {
+    request.role.rendezvous_seconds = 0;
+    const std::jthread chief([&] {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      const FinishedJob end = {.job = "clicks", .agreement = "epochs=3; early stop=?"};
+      EXPECT_TRUE(WriteFinishedJob(*files_, "model", end).ok());
+    });
+    const auto outcome = RunTraining(std::move(request), *files_, SystemClock(), {});
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    EXPECT_THAT(notes_, HasSubstr("job 'clicks' has ended before"));
+  }
+};
+
+TEST_F(MissedEndTest, AWorkerSucceeds) {
+  ExpectEnd(TaskOf("worker", R"("chief": ["127.0.0.1:1"])"));
+}
+
+TEST_F(MissedEndTest, AWorkerOfParameterServersSucceeds) {
+  ExpectEnd(TaskOf("worker", R"("chief": ["127.0.0.1:1"], "ps": ["127.0.0.1:2"])"));
+}
+
+TEST_F(MissedEndTest, AParameterServerSucceeds) {
+  ExpectEnd(TaskOf("ps", R"("chief": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"])"));
+}
+
+TEST_F(MissedEndTest, WithoutARecordTheOthersAreMissed) {
+  TrainingRequest request = TaskOf("worker", R"("chief": ["127.0.0.1:1"])");
   request.role.rendezvous_seconds = 2;
-  const std::string own = StrCat("127.0.0.1:", 20'000 + getpid() % 10'000);
-  ASSERT_TRUE(ApplyTfConfig(StrCat(R"({"cluster": {"chief": ["127.0.0.1:1"], "worker": [")", own,
-                                   R"("]}, "task": {"type": "worker", "index": 0}})"),
-                            &request.run)
-                  .ok());
-  EXPECT_FALSE(Run(request).ok());
-  const std::jthread chief([&] {
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-    const FinishedJob end = {.job = "clicks", .agreement = "epochs=3; early stop=?"};
-    EXPECT_TRUE(WriteFinishedJob(*files_, "model", end).ok());
-  });
-  const auto outcome = Run(request);
-  EXPECT_TRUE(outcome.ok()) << outcome.status();
-  EXPECT_THAT(notes_, HasSubstr("job 'clicks' has ended before"));
-  unsetenv("MUSTER_KEY_FILE");
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Run(request).status()));
 }
 
 TEST_F(RunTrainingTest, ContradictorySettingsAreRefused) {

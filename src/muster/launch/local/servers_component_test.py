@@ -253,7 +253,7 @@ def test_what_a_model_cannot_have_with_servers_is_said_before_anything_starts(
         (("--workers", 2, "--ps", 1, "--replicas-to-aggregate", 1), "--strategy ps-sync"),
         (
             ("--workers", 2, "--ps", 1, "--strategy", "ps-sync", "--replicas-to-aggregate", 3),
-            "2 replicas",
+            "more than the number of replicas, 2: give at most that many",
         ),
     ],
 )

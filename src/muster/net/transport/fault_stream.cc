@@ -94,8 +94,8 @@ absl::StatusOr<size_t> FaultStream::WriteUpTo(std::span<const ConstBytes> pieces
 }
 
 absl::StatusOr<size_t> FaultStream::Write(std::span<const ConstBytes> pieces) {
-  cut_short_ = false;
-  if (stalled() || Delayed()) return 0;
+  cut_short_ = Delayed();  // the delay may be over when Arm is called
+  if (stalled() || cut_short_) return 0;
   size_t wanted = 0;
   for (const ConstBytes piece : pieces) wanted += piece.size();
   if (half_open()) {
@@ -114,8 +114,8 @@ absl::StatusOr<size_t> FaultStream::Write(std::span<const ConstBytes> pieces) {
 }
 
 absl::StatusOr<ConstBytes> FaultStream::Peek() {
-  held_back_ = false;
-  if (stalled() || half_open() || Delayed()) return ConstBytes();
+  held_back_ = Delayed();
+  if (stalled() || half_open() || held_back_) return ConstBytes();
   MUSTER_ASSIGN_OR_RETURN(const ConstBytes all, stream_->Peek());
   const ConstBytes some = all.first(Shorten(all.size()));
   held_back_ = some.size() < all.size();

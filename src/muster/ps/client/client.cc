@@ -16,7 +16,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientSpec spec, const ne
                                             .rendezvous_seconds = spec.rendezvous_seconds,
                                             .stall_seconds = spec.stall_seconds,
                                             .stop = spec.stop,
-                                            .note = spec.note};
+                                            .note = spec.note,
+                                            .has_ended = spec.has_ended};
   std::unique_ptr<HeartbeatSender> heartbeat;
   if (spec.training.staleness >= 0) {
     MUSTER_ASSIGN_OR_RETURN(heartbeat, HeartbeatSender::Start(connections, spec.replica));

@@ -41,6 +41,7 @@ struct ClientSpec {
   const std::atomic<bool>* leaving = nullptr;
   // For people: which replica an answer waits for. May be empty.
   std::function<void(const std::string& text)> note = {};
+  std::function<bool()> has_ended = {};  // as in ServerConnectionSpec
 };
 
 // Gives the memory of a whole variable: its weights (slot -1) or one of its slots.

@@ -72,6 +72,9 @@ absl::StatusOr<std::unique_ptr<Stream>> Reach(const ServerConnectionSpec& spec, 
     if (spec.stop != nullptr && *spec.stop) {
       return absl::CancelledError("stopped while waiting for parameter servers");
     }
+    if (spec.has_ended && spec.has_ended()) {
+      return absl::CancelledError("training has ended while this replica was away");
+    }
     if (!said && spec.note) {
       spec.note(StrCat("waiting for ps-", server, ": ", ToStd(status.message())));
     }

@@ -36,7 +36,8 @@ membership::MembershipOptions MakeMember(const ClusterSpec& spec) {
           .rendezvous_seconds = context.rendezvous_seconds,
           .stop = context.stop,
           .leaving = context.leaving,
-          .note = context.note};
+          .note = context.note,
+          .has_ended = context.has_ended};
 }
 
 class ClusterReplicas : public Replicas {

@@ -1,5 +1,7 @@
 #include "muster/train/cluster/finished_job.h"
 
+#include <utility>
+
 #include "muster/base/agreement.h"
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/formats/json_fields.h"
@@ -11,6 +13,7 @@ using formats::Json;
 
 constexpr char kFinishedName[] = "muster.finished";
 constexpr uint64_t kMaxFinishedBytes = 1 << 16;
+constexpr int64_t kNanosBetweenLooks = 2'000'000'000;
 
 std::string FinishedPath(const std::string& model_dir) {
   return io::JoinPath(model_dir, kFinishedName);
@@ -41,6 +44,19 @@ bool HasFinished(io::FileSystem& files, const std::string& model_dir, const Fini
   const std::string agreement = fields.Text("agreement");
   return fields.status().ok() && is_of_job &&
          DescribeDifference({"", agreement}, {"", job.agreement}).empty();
+}
+
+FinishedJobWatch::FinishedJobWatch(io::FileSystem& files, const Clock& clock, std::string model_dir,
+                                   FinishedJob job)
+    : files_(files), clock_(clock), model_dir_(std::move(model_dir)), job_(std::move(job)) {}
+
+bool FinishedJobWatch::HasFinished() {
+  const int64_t now = clock_.MonotonicNanos();
+  int64_t next = next_look_nanos_;
+  const bool is_time =
+      now >= next && next_look_nanos_.compare_exchange_strong(next, now + kNanosBetweenLooks);
+  if (is_time && train::HasFinished(files_, model_dir_, job_)) has_seen_end_ = true;
+  return has_seen_end_;
 }
 
 }  // namespace muster::train

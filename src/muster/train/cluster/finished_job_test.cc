@@ -39,5 +39,20 @@ TEST_F(FinishedJobTest, AnUnreadableRecordCountsAsAbsent) {
   }
 }
 
+TEST_F(FinishedJobTest, AWatchReadsTheRecordNowAndThen) {
+  ASSERT_TRUE(files_->Remove("m/muster.finished").ok());
+  FinishedJobWatch watch(*files_, clock_, "m", job_);
+  EXPECT_FALSE(watch.HasFinished());
+  ASSERT_TRUE(WriteFinishedJob(*files_, "m", job_).ok());
+  EXPECT_FALSE(watch.HasFinished()) << "it has just looked";
+  EXPECT_FALSE(watch.has_seen_end());
+  clock_.Advance(2);
+  EXPECT_TRUE(watch.HasFinished());
+  EXPECT_TRUE(watch.has_seen_end());
+  ASSERT_TRUE(files_->Remove("m/muster.finished").ok());
+  clock_.Advance(2);
+  EXPECT_TRUE(watch.HasFinished()) << "an end is for good";
+}
+
 }  // namespace
 }  // namespace muster::train

@@ -31,6 +31,9 @@ struct TaskContext {
   // replacement. Null: a stop is meant for all tasks.
   const std::atomic<bool>* leaving = nullptr;
   std::function<void(const std::string& text)> note = {};  // for people; may be empty
+  // Asked while the others are away: true ends waits for them, since they have ended the job
+  // (FinishedJobWatch). Thread-safe; may be empty.
+  std::function<bool()> has_ended = {};
 
   bool stopped() const { return stop != nullptr && *stop; }
   // Passes `text` to `note`, if that is set.

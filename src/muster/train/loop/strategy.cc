@@ -16,10 +16,10 @@ absl::Status CheckReplicas(const Session& session, int replicas) {
   }
   return absl::FailedPreconditionError(StrCat(
       session.config.model_dir, " was trained with its data divided among ", before,
-      " replicas or, by an elastic training (--workers MIN:MAX), into as many shards; now "
-      "there are ",
+      " replicas or, by an elastic training (--workers MIN:MAX), into as many shards; the "
+      "number of replicas is now ",
       replicas,
-      " replicas: give --workers as before, or --fresh-data to begin at the start of the data"));
+      ": give --workers as before, or --fresh-data to begin at the start of the data"));
 }
 
 }  // namespace muster::train

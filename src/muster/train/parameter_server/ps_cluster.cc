@@ -1,5 +1,6 @@
 #include "muster/train/parameter_server/ps_cluster.h"
 
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -66,7 +67,8 @@ class PsPeers : public Peers {
             .stall_seconds = cluster_.context.stall_seconds,
             .stop = cluster_.context.stop,
             .leaving = cluster_.context.leaving,
-            .note = cluster_.context.note};
+            .note = cluster_.context.note,
+            .has_ended = cluster_.context.has_ended};
   }
 
   const PsCluster cluster_;
@@ -150,9 +152,11 @@ absl::StatusOr<std::unique_ptr<ParameterServer>> StartParameterServer(const mode
 absl::Status ServeParameters(const model::Model& model, const PsCluster& cluster,
                              const net::Token& key) {
   MUSTER_ASSIGN_OR_RETURN(const auto server, StartParameterServer(model, cluster, key));
+  const std::function<bool()>& has_ended = cluster.context.has_ended;
   while (server->failure().ok() && !cluster.context.stopped()) {
     if (server->WaitForEnd(kLookSeconds)) return absl::OkStatus();
     MUSTER_RETURN_IF_ERROR(server->stopped());
+    if (server->alone() && has_ended && has_ended()) return absl::OkStatus();
   }
   if (server->failure().ok()) server->AskForSave();
   // A chief that abandoned a batch connects again at once: it has left only if the server is alone

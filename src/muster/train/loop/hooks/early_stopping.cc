@@ -36,6 +36,8 @@ class EarlyStoppingHook : public Hook {
     return absl::OkStatus();
   }
 
+  // Evaluations of an earlier run may end this one before its first step.
+  absl::Status AfterCreateSession(Session& session) override { return Look(session); }
   absl::Status AfterRun(Session& session, const StepValues&) override { return Look(session); }
   // An evaluation of the epoch ends the training before the next step.
   absl::Status EndEpoch(Session& session) override { return Look(session); }
