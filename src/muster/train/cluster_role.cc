@@ -267,9 +267,9 @@ absl::Status CheckStrategy(const ClusterRoleOptions& options, int servers, int r
         "ps-sync: give --ps and --strategy ps-sync, or leave it out");
   }
   if (aggregate > replicas) {
-    return absl::InvalidArgumentError(
-        StrCat("--replicas-to-aggregate ", aggregate, " is more than the number of replicas, ",
-               replicas, ": give at most that many"));
+    return absl::InvalidArgumentError(StrCat("--replicas-to-aggregate ", aggregate,
+                                             " is more than the number of replicas, ", replicas,
+                                             ": give at most that many"));
   }
   if ((strategy == StrategyKind::kAllReduce) == (servers == 0)) return absl::OkStatus();
   return absl::InvalidArgumentError(

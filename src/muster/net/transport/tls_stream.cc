@@ -69,14 +69,14 @@ long TlsStream::BioControl(bio_st*, int command, long, void*) {
 }
 
 void TlsStream::Prepare() {
-  ERR_clear_error();
+  if (ERR_peek_error() != 0) ERR_clear_error();  // clearing costs more than looking
   inner_error_ = absl::OkStatus();
 }
 
 absl::Status TlsStream::Judge(int result) {
   const int error = SSL_get_error(ssl_.get(), result);
   const unsigned long code = ERR_peek_error();
-  ERR_clear_error();
+  if (code != 0) ERR_clear_error();
   if (!inner_error_.ok()) return inner_error_;
   if (error == SSL_ERROR_WANT_READ) dry_ = true;
   if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return absl::OkStatus();
@@ -99,6 +99,11 @@ absl::Status TlsStream::Closed() const {
 
 absl::StatusOr<size_t> TlsStream::Decrypt(MutableBytes to) {
   if (!read_error_.ok()) return read_error_;
+  // Who waits comes here again and again; OpenSSL would take longer to find that nothing has come.
+  if (dry_) {
+    const absl::StatusOr<ConstBytes> sealed = inner_->Peek();
+    if (sealed.ok() && sealed->empty()) return 0;
+  }
   Prepare();
   const int came =
       SSL_read(ssl_.get(), to.data(), static_cast<int>(std::min(to.size(), kMostAtOnce)));
@@ -117,8 +122,9 @@ absl::StatusOr<ConstBytes> TlsStream::Peek() {
   if (!open_) return Closed();
   if (buffer_.size() < 8) {
     MutableBytes room = buffer_.MakeRoom();
-    absl::StatusOr<size_t> came = size_t{1};
-    while (!room.empty() && came.ok() && *came > 0) {
+    absl::StatusOr<size_t> came = kRecordBytes;
+    // A record that is not full is the last one that the peer wrote at once.
+    while (!room.empty() && came.ok() && *came == kRecordBytes) {
       came = Decrypt(room);
       const size_t n = came.value_or(0);
       buffer_.Grow(n);
@@ -189,7 +195,10 @@ ConstBytes TlsStream::NextRecord(std::span<const ConstBytes> pieces, size_t at) 
     const size_t skipped = std::min(at, piece.size());
     at -= skipped;
     const ConstBytes rest = piece.subspan(skipped);
-    if (gathered == 0 && rest.size() >= kRecordBytes) return rest.first(kRecordBytes);
+    if (rest.size() >= kRecordBytes) {
+      if (gathered == 0) return rest.first(kRecordBytes);
+      break;  // what comes before a large piece, such as a frame's header, is a record of its own
+    }
     const ConstBytes some = rest.first(std::min(rest.size(), kRecordBytes - gathered));
     std::copy(some.begin(), some.end(), gathered_.begin() + static_cast<ptrdiff_t>(gathered));
     gathered += some.size();

@@ -52,8 +52,9 @@ absl::Status TlsStream::Begin(ssl_ctx_st* context) {
   SSL_set_bio(ssl_.get(), bio, bio);
   SSL_set_app_data(ssl_.get(), this);
   SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, OnCertificate);
-  // The buffers are kept, since bytes come all the time.
+  // The buffers are kept, since bytes come all the time, and a record is read in one call.
   SSL_clear_mode(ssl_.get(), SSL_MODE_RELEASE_BUFFERS);
+  SSL_set_read_ahead(ssl_.get(), 1);
   return absl::OkStatus();
 }
 

@@ -18,8 +18,7 @@ absl::Status CheckReplicas(const Session& session, int replicas) {
       session.config.model_dir, " was trained with its data divided among ", before,
       " replicas or, by an elastic training (--workers MIN:MAX), into as many shards; the "
       "number of replicas is now ",
-      replicas,
-      ": give --workers as before, or --fresh-data to begin at the start of the data"));
+      replicas, ": give --workers as before, or --fresh-data to begin at the start of the data"));
 }
 
 }  // namespace muster::train
