@@ -244,7 +244,7 @@ TEST_F(EvaluatorTest, EarlyStoppingOfTheChiefSeesItsEvaluations) {
   spec.hooks = {NewEarlyStopping(*rule)};
   const auto result = Train(config, spec);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->step, 11);
+  EXPECT_EQ(result->step, 10);
   EXPECT_THAT(result->stop_reason, HasSubstr("at step 10"));
 }
 

@@ -38,7 +38,6 @@ class Request {
   // Whether the request is a kWait, which must be answered after a limited time even if nothing
   // changed.
   bool is_wait() const { return type_ == kWait; }
-  bool is_stop() const { return type_ == kStopAll; }
 
   // Writes the answer or, if `status` is an error, the refusal. Returns its type; its bytes are in
   // answer().

@@ -112,12 +112,13 @@ absl::Status Server::Handle(const Message& message, Channel& channel, Request* r
   MUSTER_RETURN_IF_ERROR(request->Apply(state_));
   changed_.notify_all();
   while (true) {
-    if (!request->is_stop()) MUSTER_RETURN_IF_ERROR(state_.stopped());
     state_.SetTime(Now());
     MUSTER_ASSIGN_OR_RETURN(const bool answered, request->Answer(state_));
     if (answered) return absl::OkStatus();
     if (stop_->is_set()) return stop_->status();
-    if (changed_.wait_until(lock, until) == std::cv_status::no_timeout) continue;
+    const bool has_changed = changed_.wait_until(lock, until) == std::cv_status::no_timeout;
+    MUSTER_RETURN_IF_ERROR(state_.stopped());
+    if (has_changed) continue;
     until = std::chrono::steady_clock::now() + kWaitAtMost;
     const std::string awaited = state_.Awaited();
     lock.unlock();

@@ -119,24 +119,22 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
   MUSTER_RETURN_IF_ERROR(generation_.group->Check());
   const Proposal mine = Propose(batch, stop);
   const auto is_last = [](const Proposal& all) { return all.stop != Stop::kNo || all.rows == 0; };
-  Proposal all;
   if (expected_rows_ == 0) {
-    MUSTER_ASSIGN_OR_RETURN(all, Agree(mine));
-    if (is_last(all)) return End(all);
-    expected_rows_ = all.rows;
+    MUSTER_ASSIGN_OR_RETURN(const Proposal first, Agree(mine));
+    if (is_last(first)) return End(first);
+    expected_rows_ = first.rows;
   }
-  MUSTER_ASSIGN_OR_RETURN(engine::StepResult step, Compute(batch, mine));
-  MUSTER_ASSIGN_OR_RETURN(all, SumUp());
-  if (is_last(all)) return End(all);
-  if (all.rows != expected_rows_) {
-    expected_rows_ = all.rows;
-    MUSTER_ASSIGN_OR_RETURN(step, Compute(batch, mine));
-    MUSTER_ASSIGN_OR_RETURN(all, SumUp());
-    if (all.rows != expected_rows_) {
+  MUSTER_ASSIGN_OR_RETURN(Summed summed, Compute(batch, mine));
+  if (is_last(summed.all)) return End(summed.all);
+  if (summed.all.rows != expected_rows_) {
+    expected_rows_ = summed.all.rows;
+    MUSTER_ASSIGN_OR_RETURN(summed, Compute(batch, mine));
+    if (summed.all.rows != expected_rows_) {
       return absl::DataLossError(StrCat("replicas proposed a step of ", expected_rows_,
-                                        " rows, and then one of ", all.rows));
+                                        " rows, and then one of ", summed.all.rows));
     }
   }
+  auto& [step, all] = summed;
   Measure();
   session_.data.all_bad_records = static_cast<uint64_t>(all.bad_records);
   sink_.Give();
@@ -169,7 +167,8 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::End(const Proposal& all) {
   return Result{.outcome = signal ? Outcome::kInterrupted : Outcome::kOver};
 }
 
-absl::StatusOr<engine::StepResult> ReplicatedStep::Compute(const InputBatch* batch, Proposal mine) {
+absl::StatusOr<ReplicatedStep::Summed> ReplicatedStep::Compute(const InputBatch* batch,
+                                                               Proposal mine) {
   const int rows = batch != nullptr ? batch->features.rows : 0;
   const double share = std::min(1.0, static_cast<double>(rows) / expected_rows_);
   sink_.Begin(*generation_.group, update_.sink(), share, overlap_);
@@ -193,7 +192,8 @@ absl::StatusOr<engine::StepResult> ReplicatedStep::Compute(const InputBatch* bat
   MUSTER_RETURN_IF_ERROR(sink_.Reduce(&*step, MakeNote(mine, PositionAfter(batch)), &positions_));
   working_since_ = session_.clock.MonotonicNanos();
   MUSTER_RETURN_IF_ERROR(TakeProposals());
-  return step;
+  MUSTER_ASSIGN_OR_RETURN(const Proposal all, SumUp());
+  return Summed{.step = *std::move(step), .all = all};
 }
 
 void ReplicatedStep::Fail(const absl::Status& why) {
@@ -295,7 +295,10 @@ absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {
     // The group ends before Join: its channels belong to the old generation.
     generation_.group.reset();
     absl::StatusOr<ReplicaGeneration> joined = replicas_.Join(state, why);
-    if (!joined.ok()) return Stopped(joined.status());
+    if (!joined.ok()) {
+      misses_others_ = whole_ && old_rank >= 0 && absl::IsDeadlineExceeded(joined.status());
+      return Stopped(joined.status());
+    }
     generation_ = *std::move(joined);
     expected_rows_ = 0;
     rates_.Begin(generation_.group->names());

@@ -44,6 +44,7 @@ class ReplicatedStep : public Strategy {
   absl::Status Open() override;
   absl::StatusOr<Result> Run(const InputBatch* batch, Stop stop) override;
   absl::StatusOr<Ending> WaitForOthers() override;
+  bool can_save() const override { return misses_others_; }
   void Fail(const absl::Status& why) override;
   void DataOpened(const BatchSource& input) override { input_ = &input; }
 
@@ -64,9 +65,14 @@ class ReplicatedStep : public Strategy {
   absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop);
   Proposal Propose(const InputBatch* batch, Stop stop) const;
   absl::StatusOr<Proposal> Agree(const Proposal& mine);
+  // The result over all replicas, and the sum of their proposals.
+  struct Summed {
+    engine::StepResult step;
+    Proposal all;
+  };
   // Computes the gradients of the batch and sums them over the replicas, whose proposals and
   // positions it writes into proposals_ and positions_.
-  absl::StatusOr<engine::StepResult> Compute(const InputBatch* batch, Proposal mine);
+  absl::StatusOr<Summed> Compute(const InputBatch* batch, Proposal mine);
   absl::Status TakeProposals();
   absl::StatusOr<Proposal> SumUp() const;
   absl::StatusOr<Result> End(const Proposal& all);
@@ -94,6 +100,7 @@ class ReplicatedStep : public Strategy {
   const BatchSource* input_ = nullptr;
   bool received_ = false;  // the complete state of another replica was received in this generation
   bool whole_ = true;      // the session has a complete state
+  bool misses_others_ = false;  // Join waited in vain, with a complete state of this training
   int64_t state_generation_ =
       0;  // the last generation in which all replicas had this replica's state
   std::vector<std::string> changes_;

@@ -13,7 +13,11 @@
 //   End                 once, when the data, the steps or a stop request ended the loop
 //
 // When the data ends, AfterRun is skipped for the BeforeRun that found no batch, and End is called.
-// After any error (of a hook, the input, the engine) no more hooks are called, not even End.
+// After any error (of a hook, the input, the engine) no more hooks are called, not even End, except
+//
+//   SaveBeforeFailure   in the chief, if the error leaves the session as after the last step:
+//   another
+//                       task is missing for good
 //
 // All calls are made on the thread of the loop, in the order of the hooks. A hook costs a virtual
 // call before and after each step: guard expensive work with `if (session.step % n == 0)`.
@@ -177,6 +181,7 @@ class Hook {
   virtual absl::Status AfterRun(Session&, const StepValues&) { return absl::OkStatus(); }
   virtual absl::Status EndEpoch(Session&) { return absl::OkStatus(); }
   virtual absl::Status End(Session&) { return absl::OkStatus(); }
+  virtual absl::Status SaveBeforeFailure(Session&) { return absl::OkStatus(); }
 };
 
 // Code that runs around the checkpoints of a training (tf.estimator's CheckpointSaverListener).

@@ -62,6 +62,9 @@ class Strategy : public StateSource {
   // that, more steps must be done: from session.data.positions if kMoved.
   virtual absl::StatusOr<Ending> WaitForOthers() = 0;
 
+  // After an error: whether the session is nevertheless as after its last step, so that it can be
+  // saved.
+  virtual bool can_save() const { return false; }
   // Informs the other replicas, if possible, that this one ends with an error.
   virtual void Fail(const absl::Status& why) = 0;
 

@@ -43,8 +43,7 @@ TrainLoop::TrainLoop(Session& session, const TrainSpec& spec,
 absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
   const absl::Status status = RunSteps(stop);
   session_.model.engine->Rest();
-  if (!status.ok() && strategy_ != nullptr) strategy_->Fail(status);
-  MUSTER_RETURN_IF_ERROR(status);
+  if (!status.ok()) return Fail(status);
   MUSTER_RETURN_IF_ERROR(Finish());
   TrainResult result;
   result.interrupted = session_.ending.interrupted;
@@ -68,6 +67,20 @@ absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
   result.records = AllRecords(session_);
   result.changes = strategy_->changes();
   return result;
+}
+
+absl::Status TrainLoop::Fail(const absl::Status& why) {
+  if (strategy_ == nullptr) return why;
+  strategy_->Fail(why);
+  if (!strategy_->can_save() || !spec_.replicas->is_chief()) return why;
+  for (const auto& hook : hooks_) {
+    const absl::Status saved = hook->SaveBeforeFailure(session_);
+    if (saved.ok()) continue;
+    return absl::Status(why.code(),
+                        StrCat(why.message(), "; the last step was not saved: ", saved.message()));
+  }
+  return absl::Status(why.code(), StrCat(why.message(), "; step ", session_.step,
+                                         " is saved, from which the same command continues"));
 }
 
 absl::Status TrainLoop::RunSteps(const std::atomic<bool>& stop) {

@@ -34,6 +34,8 @@ class TrainLoop {
 
  private:
   absl::Status RunSteps(const std::atomic<bool>& stop);
+  // Returns the error `why` with which the training ends, and says whether the last step is saved.
+  absl::Status Fail(const absl::Status& why);
   // Calls the hooks' Begin and makes the strategy.
   absl::Status Begin();
   absl::Status Open();

@@ -88,6 +88,10 @@ class CheckpointSaver : public Hook {
     return absl::OkStatus();
   }
 
+  absl::Status SaveBeforeFailure(Session& session) override {
+    return Save(session, /*in_background=*/false, /*last=*/true);
+  }
+
  private:
   bool IsTime(const Session& session) const {
     if (steps_ > 0 && session.Reached(steps_)) return true;
