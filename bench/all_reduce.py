@@ -27,9 +27,8 @@ bind a process to a core, as a worker with one thread is; gloo's may move, for i
 thread of its own and is slower with both on one core. Each side chooses its algorithm by itself. A
 figure is the fastest of 10 batches of calls, from barrier to barrier. 4 processes share 2 cores, where
 waiting costs most: 3 rounds of them. TLS is what replicas of two machines speak, here over loopback. Of two ranks each
-one encrypts and decrypts as many bytes as the floats take. The limit is the time over TCP and that of these bytes at the
-rate of `openssl speed` for the same cipher and records of 16 KiB, by two processes at once, as the ranks are, if one is
-not done beside the other. Every side first
+one encrypts and decrypts as many bytes as the floats take. The limit adds to the time over TCP that of these bytes at the
+rate of `openssl speed`, for the same cipher, records of 16 KiB and two processes at once. Every side first
 sums whole numbers of each size and compares all.
 """
 

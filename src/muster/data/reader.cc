@@ -139,9 +139,9 @@ absl::StatusOr<bool> BatchReaderImpl::Next(formats::Columns* columns) {
 absl::Status BatchReaderImpl::NoBatch() const {
   if (source_->records() == 0 && bad_records_ == 0) {
     return absl::InvalidArgumentError(
-        "the data has no records that could be read again and again; of several tasks each needs "
-        "at least one record in its share: use fewer tasks, or --epochs, with which a task without "
-        "records adds nothing");
+        "this task's share of the data has no records, and data that is repeated without an end "
+        "needs at least one in the share of each task: use fewer tasks, or --epochs, with which a "
+        "task without records adds nothing");
   }
   const std::string bad =
       bad_records_ > 0 ? StrCat(", ", bad_records_, " of which were left out as bad,") : "";

@@ -40,7 +40,7 @@ struct MembershipOptions {
   // For people: which tasks the next view waits for, and that what the host sent was damaged.
   // Called on the member's own thread; may be empty.
   std::function<void(const std::string& text)> note = {};
-  // Asked about once a second while the host is away: true ends the wait with CANCELLED, since
+  // Asked after each vain attempt to reach the host: true ends the wait with CANCELLED, since
   // training is over. Called on the member's own thread; may be empty.
   std::function<bool()> has_ended = {};
 };

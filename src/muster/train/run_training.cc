@@ -239,18 +239,21 @@ absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSys
   // A chief that is killed after the others have ended must not wait for them when it is started
   // again.
   if (end && request.run.is_chief) request.train.before_others_end = write_end;
+  if (end && request.run.is_chief && !has_ended) RemoveFinishedJob(files, model_dir);
   // A task that was away at the end must not wait for the others.
   std::optional<FinishedJobWatch> watch;
   if (end && !request.run.is_chief && !has_ended) {
-    watch.emplace(files, clock, model_dir, *end);
-    request.role.context.has_ended = [&watch] { return watch->HasFinished(); };
+    watch.emplace(files, model_dir, *end);
+    request.role.context.has_ended = [&watch] { return watch->Look(); };
   }
   auto outcome = RunTask(request, files, clock, report);
-  if (watch && watch->has_seen_end()) return nothing_left("");
   // A task that was cut off from the others may miss the end of the job.
   const auto ended_meanwhile = [&] {
     return end && !request.run.is_chief && HasFinished(files, model_dir, *end);
   };
+  if (watch && watch->has_finished() && (outcome.ok() || absl::IsCancelled(outcome.status()))) {
+    return nothing_left("");
+  }
   if (IsMissingTask(outcome.status(), request.run.is_chief) && (has_ended || ended_meanwhile())) {
     return nothing_left(StrCat(" (", outcome.status().message(), ")"));
   }

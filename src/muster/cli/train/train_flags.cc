@@ -84,6 +84,13 @@ void PrintSteps(const train::TrainResult& result) {
     std::printf("Trained at step %lld: other replicas have trained on all records\n", step);
     return;
   }
+  if (result.nothing_left && !result.stop_reason.empty()) {
+    std::printf(
+        "Nothing left to do at step %lld: --early-stop ends the training; leave it out or "
+        "change it to continue\n",
+        step);
+    return;
+  }
   if (result.nothing_left) {
     std::printf(
         "Nothing left to do: the model is trained at step %lld; give more --epochs or "

@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -54,7 +55,7 @@ int TlsStream::BioRead(bio_st* bio, char* data, int size) {
   auto& self = *static_cast<TlsStream*>(BIO_get_data(bio));
   BIO_clear_retry_flags(bio);
   const absl::StatusOr<size_t> came =
-      self.inner_->Read(std::as_writable_bytes(std::span(data, static_cast<size_t>(size))));
+      self.ReadInner(std::as_writable_bytes(std::span(data, static_cast<size_t>(size))));
   if (came.ok() && *came > 0) {
     if (self.first_byte_ == 0) self.first_byte_ = static_cast<unsigned char>(*data);
     return static_cast<int>(*came);
@@ -62,6 +63,16 @@ int TlsStream::BioRead(bio_st* bio, char* data, int size) {
   if (came.ok()) BIO_set_retry_read(bio);
   self.inner_error_ = came.status();
   return -1;
+}
+
+// Bytes that were shown are taken before inner_ is asked again: its end may have come after them.
+absl::StatusOr<size_t> TlsStream::ReadInner(MutableBytes to) {
+  const ConstBytes shown = std::exchange(inner_shown_, {});
+  if (shown.empty()) return inner_->Read(to);
+  const size_t n = std::min(shown.size(), to.size());
+  std::memcpy(to.data(), shown.data(), n);
+  inner_->Consume(n);
+  return n;
 }
 
 long TlsStream::BioControl(bio_st*, int command, long, void*) {
@@ -101,8 +112,9 @@ absl::StatusOr<size_t> TlsStream::Decrypt(MutableBytes to) {
   if (!read_error_.ok()) return read_error_;
   // Who waits comes here again and again; OpenSSL would take longer to find that nothing has come.
   if (dry_) {
-    const absl::StatusOr<ConstBytes> sealed = inner_->Peek();
-    if (sealed.ok() && sealed->empty()) return 0;
+    const absl::StatusOr<ConstBytes> come = inner_->Peek();
+    if (come.ok() && come->empty()) return 0;
+    inner_shown_ = come.value_or(ConstBytes());
   }
   Prepare();
   const int came =
@@ -123,7 +135,7 @@ absl::StatusOr<ConstBytes> TlsStream::Peek() {
   if (buffer_.size() < 8) {
     MutableBytes room = buffer_.MakeRoom();
     absl::StatusOr<size_t> came = kRecordBytes;
-    // A record that is not full is the last one that the peer wrote at once.
+    // After a record that is not full there is often no other; the next call takes it if there is.
     while (!room.empty() && came.ok() && *came == kRecordBytes) {
       came = Decrypt(room);
       const size_t n = came.value_or(0);

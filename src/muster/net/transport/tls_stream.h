@@ -89,6 +89,7 @@ class TlsStream : public Stream {
   // Returns up to one record's bytes from offset `at` of the pieces: in place, or gathered.
   ConstBytes NextRecord(std::span<const ConstBytes> pieces, size_t at);
 
+  absl::StatusOr<size_t> ReadInner(MutableBytes to);
   // OpenSSL's access to inner_.
   static int BioWrite(bio_st* bio, const char* data, int size);
   static int BioRead(bio_st* bio, char* data, int size);
@@ -113,9 +114,10 @@ class TlsStream : public Stream {
   std::string host_;              // that was dialed
 
   ReadBuffer buffer_;
-  size_t shown_ = 0;    // what Peek showed since the last Consume
-  bool dry_ = false;    // inner_ had no more when it was last asked
-  bool armed_ = false;  // inner_
+  size_t shown_ = 0;        // what Peek showed since the last Consume
+  bool dry_ = false;        // OpenSSL needs more bytes of inner_, which had none, to give any
+  bool armed_ = false;      // inner_
+  ConstBytes inner_shown_;  // what Peek of inner_ has shown and nothing has consumed
 
   std::array<std::byte, kRecordBytes> gathered_ = {};
   std::vector<std::byte> sealed_;  // records that have not been sent

@@ -103,7 +103,10 @@ absl::Status TlsStream::Shake(Deadline deadline, const Interrupt& interrupt) {
       return judged;
     }
     MUSTER_RETURN_IF_ERROR(FlushAll(deadline, interrupt));
-    if (result == 1) return absl::OkStatus();
+    if (result == 1) {
+      dry_ = false;  // OpenSSL may have read what follows the handshake
+      return absl::OkStatus();
+    }
     MUSTER_RETURN_IF_ERROR(Await(/*read=*/true, deadline, interrupt));
   }
 }

@@ -279,6 +279,37 @@ TEST_F(TlsStreamTest, WhatWasAlteredOnItsWayIsNoticed) {
   }
 }
 
+// Records come and go in pieces of a few bytes, and the sender is gone before the last is read.
+TEST_F(TlsStreamTest, PiecesOfRecordsAndTheirEndAreRead) {
+  const FaultOptions small = {.seed = 3, .short_io = 0.7};
+  const auto listener = Listener::Listen(Address::Tcp("127.0.0.1", 0)).value();
+  auto accepted = std::async(std::launch::async, [&] {
+    auto plain = AcceptStream(*listener, *interrupt_);
+    return TlsStream::Accepted(NewFaultStream(std::move(plain), small).value(), tls_,
+                               TestDeadline(), *interrupt_);
+  });
+  auto plain = Dial(listener->address(), {.protection = plain_}, TestDeadline(), *interrupt_);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  auto dialed = TlsStream::Dialed(NewFaultStream(*std::move(plain), small).value(), tls_,
+                                  "127.0.0.1", TestDeadline(), *interrupt_);
+  ASSERT_TRUE(dialed.ok()) << dialed.status();
+  Channel from(*std::move(dialed)), to(accepted.get().value());
+  std::thread sender([&] {
+    for (const size_t size : {0, 1, 7, 40, 3000, 16'384, 40'000, 5}) {
+      const std::string text(size, 'x');
+      EXPECT_TRUE(from.Send(1, std::as_bytes(std::span(text)), TestDeadline(), *interrupt_).ok());
+    }
+    from.Close();
+  });
+  for (const size_t size : {0, 1, 7, 40, 3000, 16'384, 40'000, 5}) {
+    const auto message = to.Receive(TestDeadline(), *interrupt_);
+    ASSERT_TRUE(message.ok()) << size << ": " << message.status();
+    EXPECT_EQ(message->bytes().size(), size);
+  }
+  sender.join();
+  EXPECT_TRUE(absl::IsUnavailable(to.Receive(TestDeadline(), *interrupt_).status()));
+}
+
 // The receiver closes the connection at the altered byte, while the sender still writes.
 TEST_F(TlsStreamTest, TheSenderHearsThatItsBytesWereAltered) {
   const auto listener = Listener::Listen(Address::Tcp("127.0.0.1", 0)).value();

@@ -15,7 +15,8 @@ absl::StatusOr<std::unique_ptr<HeartbeatSender>> HeartbeatSender::Start(ServerCo
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<net::transport::Interrupt> interrupt,
                           net::transport::Interrupt::Create());
   spec.interrupt = interrupt;
-  spec.note = {};  // the client's other connections report waits
+  spec.note = {};  // the client's other connections report waits and ends
+  spec.has_ended = {};
   MUSTER_ASSIGN_OR_RETURN(ServerDialer dial, MakeServerDialer(std::move(spec)));
   // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
   std::unique_ptr<HeartbeatSender> heartbeat(

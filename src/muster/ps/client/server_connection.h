@@ -43,7 +43,7 @@ struct ServerConnectionSpec {
   const std::atomic<bool>* stop = nullptr;  // true ends the wait for a server: CANCELLED
   // For people: which server is waited for. May be empty.
   std::function<void(const std::string& text)> note = {};
-  // Asked about once a second while a server is away: true ends the wait with CANCELLED, since
+  // Asked after each vain attempt to reach a server: true ends the wait with CANCELLED, since
   // training is over. Thread-safe; may be empty.
   std::function<bool()> has_ended = {};
   // When set, it ends every wait of all connections. May be null.

@@ -117,14 +117,15 @@ absl::Status Server::Handle(const Message& message, Channel& channel, Request* r
     if (answered) return absl::OkStatus();
     if (stop_->is_set()) return stop_->status();
     const bool has_changed = changed_.wait_until(lock, until) == std::cv_status::no_timeout;
+    if (!has_changed) {
+      until = std::chrono::steady_clock::now() + kWaitAtMost;
+      const std::string awaited = state_.Awaited();
+      lock.unlock();
+      MUSTER_RETURN_IF_ERROR(TellAlive(awaited, channel));
+      if (request->is_wait()) return absl::DeadlineExceededError("nothing changed");
+      lock.lock();
+    }
     MUSTER_RETURN_IF_ERROR(state_.stopped());
-    if (has_changed) continue;
-    until = std::chrono::steady_clock::now() + kWaitAtMost;
-    const std::string awaited = state_.Awaited();
-    lock.unlock();
-    MUSTER_RETURN_IF_ERROR(TellAlive(awaited, channel));
-    if (request->is_wait()) return absl::DeadlineExceededError("nothing changed");
-    lock.lock();
   }
 }
 

@@ -1,5 +1,6 @@
 #include "muster/train/cluster/finished_job.h"
 
+#include <chrono>
 #include <utility>
 
 #include "muster/base/agreement.h"
@@ -13,7 +14,6 @@ using formats::Json;
 
 constexpr char kFinishedName[] = "muster.finished";
 constexpr uint64_t kMaxFinishedBytes = 1 << 16;
-constexpr int64_t kNanosBetweenLooks = 2'000'000'000;
 
 std::string FinishedPath(const std::string& model_dir) {
   return io::JoinPath(model_dir, kFinishedName);
@@ -46,17 +46,41 @@ bool HasFinished(io::FileSystem& files, const std::string& model_dir, const Fini
          DescribeDifference({"", agreement}, {"", job.agreement}).empty();
 }
 
-FinishedJobWatch::FinishedJobWatch(io::FileSystem& files, const Clock& clock, std::string model_dir,
-                                   FinishedJob job)
-    : files_(files), clock_(clock), model_dir_(std::move(model_dir)), job_(std::move(job)) {}
+void RemoveFinishedJob(io::FileSystem& files, const std::string& model_dir) {
+  files.Remove(FinishedPath(model_dir)).IgnoreError();
+}
 
-bool FinishedJobWatch::HasFinished() {
-  const int64_t now = clock_.MonotonicNanos();
-  int64_t next = next_look_nanos_;
-  const bool is_time =
-      now >= next && next_look_nanos_.compare_exchange_strong(next, now + kNanosBetweenLooks);
-  if (is_time && train::HasFinished(files_, model_dir_, job_)) has_seen_end_ = true;
-  return has_seen_end_;
+FinishedJobWatch::FinishedJobWatch(io::FileSystem& files, std::string model_dir, FinishedJob job,
+                                   double seconds_between_looks)
+    : files_(files),
+      model_dir_(std::move(model_dir)),
+      job_(std::move(job)),
+      seconds_between_looks_(seconds_between_looks) {}
+
+FinishedJobWatch::~FinishedJobWatch() = default;
+
+bool FinishedJobWatch::Look() {
+  const std::lock_guard lock(mutex_);
+  if (!thread_.joinable()) {
+    thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+  }
+  return has_finished_;
+}
+
+bool FinishedJobWatch::has_finished() const {
+  const std::lock_guard lock(mutex_);
+  return has_finished_;
+}
+
+void FinishedJobWatch::Run(const std::stop_token& stop) {
+  const std::chrono::duration<double> pause(seconds_between_looks_);
+  while (!stop.stop_requested()) {
+    const bool found = HasFinished(files_, model_dir_, job_);
+    std::unique_lock lock(mutex_);
+    has_finished_ = found;
+    if (found) return;
+    changed_.wait_for(lock, stop, pause, [] { return false; });
+  }
 }
 
 }  // namespace muster::train

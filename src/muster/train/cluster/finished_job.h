@@ -3,11 +3,11 @@
 // not wait for the other tasks, which have ended.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
+#include <condition_variable>
+#include <mutex>
 #include <string>
+#include <thread>
 
-#include "muster/base/clock.h"
 #include "muster/base/status.h"
 #include "muster/io/file_system.h"
 
@@ -28,24 +28,33 @@ absl::Status WriteFinishedJob(io::FileSystem& files, const std::string& model_di
 // A record that cannot be parsed counts as absent.
 bool HasFinished(io::FileSystem& files, const std::string& model_dir, const FinishedJob& job);
 
+// Removes the record of an earlier end, if there is one: the model is trained further.
+void RemoveFinishedJob(io::FileSystem& files, const std::string& model_dir);
+
 // For a task that finds none of the others: they may have ended the job while it was away.
-// Thread-safe. `files` and `clock` must outlive it.
+// Thread-safe. `files` must outlive it.
 class FinishedJobWatch {
  public:
-  FinishedJobWatch(io::FileSystem& files, const Clock& clock, std::string model_dir,
-                   FinishedJob job);
-  // HasFinished, read once in two seconds at most. Remains true.
-  bool HasFinished();
-  // Whether a call has returned true.
-  bool has_seen_end() const { return has_seen_end_; }
+  FinishedJobWatch(io::FileSystem& files, std::string model_dir, FinishedJob job,
+                   double seconds_between_looks = 2);
+  ~FinishedJobWatch();  // waits for a look that is in progress
+  // Returns has_finished(). Does not wait for a look: they are made on a thread of their own, which
+  // the first call starts.
+  bool Look();
+  // Whether a look has found the record.
+  bool has_finished() const;
 
  private:
+  void Run(const std::stop_token& stop);
+
   io::FileSystem& files_;
-  const Clock& clock_;
   const std::string model_dir_;
   const FinishedJob job_;
-  std::atomic<int64_t> next_look_nanos_ = 0;
-  std::atomic<bool> has_seen_end_ = false;
+  const double seconds_between_looks_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool has_finished_ = false;
+  std::jthread thread_;
 };
 
 }  // namespace muster::train

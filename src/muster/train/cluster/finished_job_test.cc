@@ -1,5 +1,8 @@
 #include "muster/train/cluster/finished_job.h"
 
+#include <chrono>
+#include <thread>
+
 #include "muster/train/training_test_support.h"
 
 namespace muster::train {
@@ -39,19 +42,19 @@ TEST_F(FinishedJobTest, AnUnreadableRecordCountsAsAbsent) {
   }
 }
 
-TEST_F(FinishedJobTest, AWatchReadsTheRecordNowAndThen) {
-  ASSERT_TRUE(files_->Remove("m/muster.finished").ok());
-  FinishedJobWatch watch(*files_, clock_, "m", job_);
-  EXPECT_FALSE(watch.HasFinished());
+TEST_F(FinishedJobTest, AWatchFindsARecordThatIsWrittenLater) {
+  RemoveFinishedJob(*files_, "m");
+  EXPECT_FALSE(Has(job_));
+  RemoveFinishedJob(*files_, "m");  // it need not be there
+  FinishedJobWatch watch(*files_, "m", job_, /*seconds_between_looks=*/0.001);
+  EXPECT_FALSE(watch.Look());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(watch.Look());
+  EXPECT_FALSE(watch.has_finished());
   ASSERT_TRUE(WriteFinishedJob(*files_, "m", job_).ok());
-  EXPECT_FALSE(watch.HasFinished()) << "it has just looked";
-  EXPECT_FALSE(watch.has_seen_end());
-  clock_.Advance(2);
-  EXPECT_TRUE(watch.HasFinished());
-  EXPECT_TRUE(watch.has_seen_end());
-  ASSERT_TRUE(files_->Remove("m/muster.finished").ok());
-  clock_.Advance(2);
-  EXPECT_TRUE(watch.HasFinished()) << "an end is for good";
+  while (!watch.Look()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  RemoveFinishedJob(*files_, "m");
+  EXPECT_TRUE(watch.Look() && watch.has_finished()) << "an end is for good";
 }
 
 }  // namespace

@@ -7,17 +7,14 @@
 //   WhileWaiting        about once a second while data that grows has no further records yet,
 //                       between BeforeRun and the batch; the session is as after the last step
 //   AfterRun            after the batch's step, which session.step already counts
-//   EndEpoch            after the last step of each epoch except the last epoch, before the first
-//   step
-//                       of the next one; the session is as after that last step
+//   EndEpoch            after the last step of each epoch except the last one, before the next
+//                       step; the session is as after that last step
 //   End                 once, when the data, the steps or a stop request ended the loop
 //
 // When the data ends, AfterRun is skipped for the BeforeRun that found no batch, and End is called.
-// After any error (of a hook, the input, the engine) no more hooks are called, not even End, except
-//
-//   SaveBeforeFailure   in the chief, if the error leaves the session as after the last step:
-//   another
-//                       task is missing for good
+// After any error (of a hook, the input, the engine) no more hooks are called, not even End. There
+// is one exception: if another task stays away, the session is as after the last step, and the
+// chief calls SaveBeforeFailure.
 //
 // All calls are made on the thread of the loop, in the order of the hooks. A hook costs a virtual
 // call before and after each step: guard expensive work with `if (session.step % n == 0)`.

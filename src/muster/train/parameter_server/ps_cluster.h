@@ -64,11 +64,11 @@ absl::StatusOr<std::unique_ptr<ParameterServer>> StartParameterServer(const mode
                                                                       const net::Token& key);
 
 // Runs a parameter server: returns OK when the chief has ended training, or when no replica is
-// connected and context.has_ended says so. When told to stop, the
-// server asks the chief to save the server's state, which the chief usually does within one batch.
-// It waits for that while a replica is connected, at most kAskSeconds, or kStaySeconds once the
-// save has begun, and returns CANCELLED. UNAVAILABLE names a replica that the others need and that
-// did not arrive within rendezvous_seconds. ALREADY_EXISTS if the server's address is taken.
+// connected and context.has_ended says so. When told to stop, the server asks the chief to save the
+// server's state, which the chief usually does within one batch. It waits for that while a replica
+// is connected, at most kAskSeconds, or kStaySeconds once the save has begun, and returns
+// CANCELLED. UNAVAILABLE names a replica that the others need and that did not arrive within
+// rendezvous_seconds. ALREADY_EXISTS if the server's address is taken.
 inline constexpr double kAskSeconds = 8, kStaySeconds = 20;
 absl::Status ServeParameters(const model::Model& model, const PsCluster& cluster,
                              const net::Token& key);

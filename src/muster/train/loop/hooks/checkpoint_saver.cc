@@ -88,8 +88,13 @@ class CheckpointSaver : public Hook {
     return absl::OkStatus();
   }
 
+  // Without the listeners: what they evaluate and export is trained further.
   absl::Status SaveBeforeFailure(Session& session) override {
-    return Save(session, /*in_background=*/false, /*last=*/true);
+    MUSTER_RETURN_IF_ERROR(OnSaved(session, saver_->Wait()));
+    if (session.step == session.checkpoint.step) return absl::OkStatus();
+    MUSTER_RETURN_IF_ERROR(Write(session, {}, /*in_background=*/false));
+    session.checkpoint.step = session.step;
+    return absl::OkStatus();
   }
 
  private:
@@ -133,32 +138,35 @@ class CheckpointSaver : public Hook {
     for (const auto& listener : listeners_) {
       if (listener->WaitsForSave(session, session.step)) in_background = false;
     }
-    {
-      const TraceScope scope(session.trace, "save");
-      checkpoint::Strings strings;
-      if (!session.data.positions.empty()) {
-        for (size_t rank = 0; rank < session.data.positions.size(); ++rank) {
-          strings.emplace_back(StrCat(checkpoint::kPositionName, "/", rank),
-                               session.data.positions[rank]);
-        }
-      } else if (session.data.position.has_value()) {
-        strings.emplace_back(checkpoint::kPositionName,
-                             data::SerializePosition(*session.data.position));
-      }
-      if (session.data.records)
-        strings.emplace_back(checkpoint::kRecordsName, Print(*session.data.records));
-      if (session.model.spec.exported && session.data.batch_size > 0) {
-        strings.emplace_back(checkpoint::kBatchSizeName, StrCat(session.data.batch_size));
-      }
-      const auto tensors = GetOwnTensors(session, rows);
-      MUSTER_RETURN_IF_ERROR(OnSaved(
-          session, in_background
-                       ? saver_->Start(session.step, tensors, std::move(strings), std::move(rows))
-                       : saver_->SaveNow(session.step, tensors, strings, rows).status()));
-    }
+    MUSTER_RETURN_IF_ERROR(Write(session, std::move(rows), in_background));
     pending_step_ = session.checkpoint.step = session.step;
     last_save_nanos_ = session.clock.MonotonicNanos();
     return in_background ? absl::OkStatus() : FinishSave(session);
+  }
+
+  absl::Status Write(Session& session, checkpoint::RowFiles rows, bool in_background) {
+    const TraceScope scope(session.trace, "save");
+    checkpoint::Strings strings;
+    if (!session.data.positions.empty()) {
+      for (size_t rank = 0; rank < session.data.positions.size(); ++rank) {
+        strings.emplace_back(StrCat(checkpoint::kPositionName, "/", rank),
+                             session.data.positions[rank]);
+      }
+    } else if (session.data.position.has_value()) {
+      strings.emplace_back(checkpoint::kPositionName,
+                           data::SerializePosition(*session.data.position));
+    }
+    if (session.data.records) {
+      strings.emplace_back(checkpoint::kRecordsName, Print(*session.data.records));
+    }
+    if (session.model.spec.exported && session.data.batch_size > 0) {
+      strings.emplace_back(checkpoint::kBatchSizeName, StrCat(session.data.batch_size));
+    }
+    const auto tensors = GetOwnTensors(session, rows);
+    return OnSaved(session,
+                   in_background
+                       ? saver_->Start(session.step, tensors, std::move(strings), std::move(rows))
+                       : saver_->SaveNow(session.step, tensors, strings, rows).status());
   }
 
   // The tensors that are saved from this process's memory.
