@@ -3,26 +3,41 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 
 #include "muster/base/agreement.h"
 #include "muster/base/crc32c.h"
+#include "muster/checkpoint/checkpoint.h"
+#include "muster/checkpoint/checkpoint_state.h"
 #include "muster/data/batch_stream_reader.h"
 #include "muster/data/source_set.h"
 #include "muster/features/measure.h"
+#include "muster/process/deadline.h"
 #include "muster/train/cluster/finished_job.h"
 #include "muster/train/first_pass.h"
 #include "muster/train/input/data_files.h"
 #include "muster/train/input/shards.h"
 #include "muster/train/learned_check.h"
+#include "muster/train/loop/evaluations.h"
 
 namespace muster::train {
 namespace {
 
 // The longest time that a task of a job that has already ended waits for the others.
 constexpr double kSecondsForEnded = 10;
+constexpr double kSecondsBetweenLooks = 0.2;
+
+// A training that had ended before the evaluator was there.
+class EndedTraining : public TrainingWatch {
+ public:
+  absl::StatusOr<bool> AwaitEnd(double) override { return true; }
+  absl::Status Leave() override { return absl::OkStatus(); }
+};
 
 // Sets the data that this replica reads: one shard or, if replicas may leave and join, several.
 absl::Status AssignShards(io::FileSystem& files, TrainingRequest* request) {
@@ -146,12 +161,20 @@ void WarnIfUnlearned(const TrainingRequest& request, const TrainAndEvaluateResul
   if (!unlearned.empty()) Progress(request.progress, STDERR_FILENO, clock).Warn(unlearned);
 }
 
-// Runs a process that trains alone, or a replica, or the evaluator.
-absl::StatusOr<TrainingOutcome> RunRole(TrainingRequest request, io::FileSystem& files,
-                                        const Clock& clock,
+absl::StatusOr<ClusterRole> FindRole(const TrainingRequest& request, bool has_ended,
+                                     const Clock& clock) {
+  if (!has_ended) return JoinFromEnvironment(request.run, request.role, clock);
+  ClusterRole role;
+  role.training = std::make_unique<EndedTraining>();
+  return role;
+}
+
+// Runs a process that trains alone, or a replica, or the evaluator; `has_ended`: of a training that
+// has ended.
+absl::StatusOr<TrainingOutcome> RunRole(TrainingRequest request, bool has_ended,
+                                        io::FileSystem& files, const Clock& clock,
                                         const ReportProgressEvaluation& report) {
-  MUSTER_ASSIGN_OR_RETURN(const ClusterRole role,
-                          JoinFromEnvironment(request.run, request.role, clock));
+  MUSTER_ASSIGN_OR_RETURN(const ClusterRole role, FindRole(request, has_ended, clock));
   TrainSpec& spec = request.train;
   spec.replicas = role.replicas.get();
   MUSTER_RETURN_IF_ERROR(AssignShards(files, &request));
@@ -201,9 +224,27 @@ bool IsMissingTask(const absl::Status& status, bool is_chief) {
 absl::StatusOr<TrainingOutcome> RunTask(const TrainingRequest& request, io::FileSystem& files,
                                         const Clock& clock,
                                         const ReportProgressEvaluation& report) {
-  if (request.run.task_type != "ps") return RunRole(request, files, clock, report);
+  if (request.run.task_type != "ps") {
+    return RunRole(request, /*has_ended=*/false, files, clock, report);
+  }
   MUSTER_RETURN_IF_ERROR(RunParameterServer(request.run, request.role, request.model, files));
   return TrainingOutcome();
+}
+
+// Whether the evaluator of an ended job still has to evaluate the last checkpoint.
+bool MustEvaluateLast(const TrainingRequest& request, io::FileSystem& files) {
+  if (request.run.task_type != "evaluator" || !request.eval) return false;
+  const std::string& model_dir = request.run.model_dir;
+  const auto newest = checkpoint::Latest(files, model_dir);
+  if (!newest.ok()) return false;
+  const auto step = checkpoint::ParseIndexStep(io::Basename(*newest) + ".index");
+  const auto done = ReadEvaluations(files, EvalFolder(model_dir, request.eval->name));
+  return step && done.ok() && !done->contains(*step);
+}
+
+// Whether this run has done anything.
+bool HasWorked(const TrainAndEvaluateResult& result) {
+  return result.evaluation || result.training.step > result.training.first_step;
 }
 
 }  // namespace
@@ -215,17 +256,31 @@ absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSys
   const std::string& model_dir = request.run.model_dir;
   const TaskContext& context = request.role.context;
   const auto end = MakeFinishedJob(request);
-  const bool has_ended = end && HasFinished(files, model_dir, *end);
-  const auto nothing_left = [&](const std::string& why) {
-    context.Note(StrCat("job '", request.run.job, "' has ended before, and ", model_dir,
-                        " has its last checkpoint: nothing is left to do", why));
-    return TrainingOutcome();
+  const auto nothing_left = [&](const std::string& why) -> absl::StatusOr<TrainingOutcome> {
+    const std::string ended = StrCat("job '", request.run.job, "' has ended before, and ",
+                                     model_dir, " has its last checkpoint: ");
+    if (!MustEvaluateLast(request, files)) {
+      context.Note(StrCat(ended, "nothing is left to do", why));
+      return TrainingOutcome();
+    }
+    context.Note(StrCat(ended, "it is evaluated now"));
+    return RunRole(request, /*has_ended=*/true, files, clock, report);
   };
-  if (has_ended && request.run.task_type == "evaluator") return nothing_left("");
+  double& seconds = request.role.rendezvous_seconds;
+  const double patience = seconds > 0 ? std::min(seconds, kSecondsForEnded) : kSecondsForEnded;
+  // The evaluator knows no rule by which the chief may train on, which then removes the record.
+  bool has_ended = end && HasFinished(files, model_dir, *end);
+  if (has_ended && request.run.task_type == "evaluator") {
+    const auto deadline = process::Deadline::After(patience);
+    while (has_ended && !deadline.expired() && !context.stopped()) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsBetweenLooks));
+      has_ended = HasFinished(files, model_dir, *end);
+    }
+    if (has_ended) return nothing_left("");
+  }
   if (has_ended) {
     // The other tasks are gone, unless all were started again.
-    double& seconds = request.role.rendezvous_seconds;
-    seconds = seconds > 0 ? std::min(seconds, kSecondsForEnded) : kSecondsForEnded;
+    seconds = patience;
     request.role.evaluator = false;
     request.run.cluster.erase("evaluator");
   }
@@ -251,10 +306,11 @@ absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSys
   const auto ended_meanwhile = [&] {
     return end && !request.run.is_chief && HasFinished(files, model_dir, *end);
   };
-  if (watch && watch->has_finished() && (outcome.ok() || absl::IsCancelled(outcome.status()))) {
-    return nothing_left("");
-  }
-  if (IsMissingTask(outcome.status(), request.run.is_chief) && (has_ended || ended_meanwhile())) {
+  const bool waited_in_vain =
+      outcome.ok() ? !HasWorked(outcome->result) : absl::IsCancelled(outcome.status());
+  if (watch && watch->has_finished() && waited_in_vain) return nothing_left("");
+  const bool is_missing = IsMissingTask(outcome.status(), request.run.is_chief);
+  if (is_missing && (has_ended || ended_meanwhile())) {
     return nothing_left(StrCat(" (", outcome.status().message(), ")"));
   }
   if (!outcome.ok() || outcome->result.training.interrupted || !end || !request.run.is_chief) {

@@ -80,6 +80,7 @@ TEST_F(RunTrainingTest, AJobThatHasEndedIsNotRunAgain) {
   ASSERT_TRUE(Run(request).ok());
   request.run.task_type = "evaluator";
   request.run.is_chief = false;
+  request.role.rendezvous_seconds = 0.1;
   const FinishedJob end = {.job = "clicks", .agreement = "epochs=3; early stop=?"};
   ASSERT_TRUE(WriteFinishedJob(*files_, "model", end).ok());
   const auto outcome = Run(request);
@@ -88,6 +89,34 @@ TEST_F(RunTrainingTest, AJobThatHasEndedIsNotRunAgain) {
   EXPECT_THAT(notes_, HasSubstr("job 'clicks' has ended before"));
   // A job with other settings is another job, which fails: it has an evaluator without --evaluator.
   request.role.context.agreement = "epochs=4";
+  EXPECT_TRUE(absl::IsFailedPrecondition(Run(request).status()));
+}
+
+// The evaluator was killed before it had evaluated the last checkpoint.
+TEST_F(RunTrainingTest, TheEvaluatorOfAnEndedJobEvaluatesTheLastCheckpoint) {
+  ASSERT_TRUE(Train("model", Training()).ok());
+  const FinishedJob end = {.job = "clicks", .agreement = "epochs=3; early stop=?"};
+  ASSERT_TRUE(WriteFinishedJob(*files_, "model", end).ok());
+  TrainingRequest request = Request();
+  request.run.job = "clicks";
+  request.run.task_type = "evaluator";
+  request.run.is_chief = false;
+  request.eval = Evaluation();
+  request.role.context.agreement = "epochs=3";
+  request.role.rendezvous_seconds = 0.1;
+  ASSERT_TRUE(Run(request).ok());
+  EXPECT_THAT(evaluated_, ElementsAre(57));
+  EXPECT_THAT(notes_, HasSubstr("it is evaluated now"));
+  ASSERT_TRUE(Run(request).ok());
+  EXPECT_THAT(evaluated_, ElementsAre(57)) << "evaluated again";
+  EXPECT_THAT(notes_, HasSubstr("nothing is left to do"));
+  // A chief that trains on removes the record; the evaluator then joins it, and fails here since
+  // it has none.
+  request.role.rendezvous_seconds = 0;
+  const std::jthread chief([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    RemoveFinishedJob(*files_, "model");
+  });
   EXPECT_TRUE(absl::IsFailedPrecondition(Run(request).status()));
 }
 

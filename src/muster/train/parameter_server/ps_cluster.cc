@@ -1,5 +1,6 @@
 #include "muster/train/parameter_server/ps_cluster.h"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -20,6 +21,8 @@ using net::transport::Peer;
 
 // How often `stop` is read.
 constexpr double kLookSeconds = 0.5;
+// How long the chief tries to tell a server the end.
+constexpr double kTellSeconds = 10;
 
 class PsPeers : public Peers {
  public:
@@ -43,7 +46,16 @@ class PsPeers : public Peers {
   absl::Status Leave() override {
     absl::Status left = evaluator_ != nullptr ? evaluator_->Leave() : absl::OkStatus();
     if (absl::IsCancelled(left)) return left;  // the chief's replacement still needs the servers
-    left.Update(EndServers(/*stopped=*/false));
+    const absl::Status told = EndServers(/*stopped=*/false);
+    if (told.ok() || absl::IsCancelled(told)) {
+      left.Update(told);
+      return left;
+    }
+    // The weights are saved, and a server that comes later reads that the job has ended.
+    cluster_.context.Note(
+        StrCat("the training is complete and saved, but not all parameter servers "
+               "could be told: ",
+               told.message()));
     return left;
   }
   // An evaluator waits for the next chief.
@@ -52,7 +64,9 @@ class PsPeers : public Peers {
  private:
   // The client needs no variables: it sends only kEnd or kStopAll.
   absl::Status EndServers(bool stopped) const {
-    MUSTER_ASSIGN_OR_RETURN(const auto client, ps::Client::Create(MakeClient(), key_, {}));
+    ps::ClientSpec spec = MakeClient();
+    spec.rendezvous_seconds = std::min(spec.rendezvous_seconds, kTellSeconds);
+    MUSTER_ASSIGN_OR_RETURN(const auto client, ps::Client::Create(std::move(spec), key_, {}));
     MUSTER_RETURN_IF_ERROR(client->Connect().status());
     return client->End(stopped);
   }

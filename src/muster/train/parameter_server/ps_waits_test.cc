@@ -91,6 +91,20 @@ TEST_F(PsWaitsTest, AServerNamesAllReplicasIfNoneConnects) {
   EXPECT_THAT(notes.all(), Contains("waiting for chief-0, worker-0"));
 }
 
+// Its weights are saved: the training is complete.
+TEST_F(PsWaitsTest, AServerThatIsLostAfterTheLastCheckpointFailsNothing) {
+  const Shape shape = {.servers = 1, .rendezvous_seconds = 1};
+  TestServers servers(shape, kTestSpec);
+  PsCluster chief = servers.Cluster({job::TaskType::kChief, 0});
+  Notes notes;
+  chief.context.note = notes.MakeNote();
+  servers.End(0);
+  const auto peers = NewPsPeers(std::move(chief), servers.key());
+  EXPECT_EQ(peers->Leave(), absl::OkStatus());
+  EXPECT_THAT(notes.all(), Contains(HasSubstr("is complete and saved, but not all parameter")));
+  EXPECT_FALSE(peers->LeaveStopped().ok());
+}
+
 TEST_F(PsWaitsTest, ARefusalIsReportedByBothTasks) {
   const Shape shape = {};
   TestServers servers(shape, kTestSpec);
