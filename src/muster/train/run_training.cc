@@ -242,6 +242,18 @@ bool MustEvaluateLast(const TrainingRequest& request, io::FileSystem& files) {
   return step && done.ok() && !done->contains(*step);
 }
 
+// Whether the record of the job's end is still there after `seconds`: a chief that trains on by
+// other --early-stop rules, which only the chief knows, removes it.
+bool StaysFinished(io::FileSystem& files, const std::string& model_dir, const FinishedJob& job,
+                   double seconds, const TaskContext& context) {
+  const auto deadline = process::Deadline::After(seconds);
+  while (HasFinished(files, model_dir, job)) {
+    if (deadline.expired() || context.stopped()) return true;
+    std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsBetweenLooks));
+  }
+  return false;
+}
+
 // Whether this run has done anything.
 bool HasWorked(const TrainAndEvaluateResult& result) {
   return result.evaluation || result.training.step > result.training.first_step;
@@ -268,16 +280,11 @@ absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSys
   };
   double& seconds = request.role.rendezvous_seconds;
   const double patience = seconds > 0 ? std::min(seconds, kSecondsForEnded) : kSecondsForEnded;
-  // The evaluator knows no rule by which the chief may train on, which then removes the record.
-  bool has_ended = end && HasFinished(files, model_dir, *end);
-  if (has_ended && request.run.task_type == "evaluator") {
-    const auto deadline = process::Deadline::After(patience);
-    while (has_ended && !deadline.expired() && !context.stopped()) {
-      std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsBetweenLooks));
-      has_ended = HasFinished(files, model_dir, *end);
-    }
-    if (has_ended) return nothing_left("");
+  const bool is_evaluator = request.run.task_type == "evaluator";
+  if (end && is_evaluator && StaysFinished(files, model_dir, *end, patience, context)) {
+    return nothing_left("");
   }
+  const bool has_ended = end && !is_evaluator && HasFinished(files, model_dir, *end);
   if (has_ended) {
     // The other tasks are gone, unless all were started again.
     seconds = patience;
