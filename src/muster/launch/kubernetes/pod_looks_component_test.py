@@ -50,7 +50,7 @@ def test_a_volume_that_cannot_be_mounted_is_in_the_status(space: Space, user: Jo
     })  # fmt: skip
     said = wait_for(lambda: user.task("j", "worker-0").get("problem", ""))
     assert said.startswith(f"FailedMount: {message} (make the Secret, ConfigMap or disk")
-    assert ("FailedMount", f"Error pod j-worker-0: {message}") in space.events("j")
+    wait_for(lambda: ("FailedMount", f"Error pod j-worker-0: {message}") in space.events("j"))
     space.kubelet.set_running("j-worker-0")
     wait_for(lambda: "problem" not in user.task("j", "worker-0"))
     wait_for(lambda: "problems" not in space.job("j")["status"]["muster"])
