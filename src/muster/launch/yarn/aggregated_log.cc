@@ -270,7 +270,7 @@ absl::StatusOr<std::vector<KeptOutput>> ReadAggregatedLog(io::FileSystem& files,
       for (ContainerFiles& each : containers) {
         const auto incarnation = GetIncarnation(each.files[kTaskFile], task);
         if (!incarnation) continue;
-        outputs[*incarnation] = {.container = each.container,
+        outputs[*incarnation] = {.incarnation = *incarnation,
                                  .bytes = std::move(each.files[kOutputFile])};
       }
     }

@@ -35,7 +35,7 @@ struct AggregatedPlace {
 
 // What one container of a task has written.
 struct KeptOutput {
-  std::string container = {};
+  int64_t incarnation = 0;  // of its task, that it ran
   std::string bytes = {};
 };
 

@@ -161,7 +161,7 @@ TEST(AggregatedLogTest, FindsTheOutputsOfATaskByIncarnation) {
   ASSERT_EQ(read->size(), 2u);
   EXPECT_EQ((*read)[0].bytes, kLong);
   EXPECT_EQ((*read)[1].bytes, "second\n");
-  EXPECT_EQ((*read)[1].container, "container_1_0001_01_000003");
+  EXPECT_EQ((*read)[1].incarnation, 4);
   ASSERT_TRUE(io::WriteFileAtomically(*files, folder + "/n3_8041.tmp", "").ok());
   EXPECT_TRUE(absl::IsUnavailable(
       ReadAggregatedLog(*files, place, "application_1_0001", "worker-0").status()));

@@ -94,21 +94,18 @@ absl::Status ContainerLog::FetchKept() {
   const auto deadline = process::Deadline::After(kAggregationSeconds);
   bool is_aggregating = lookup_.IsAggregating();
   auto kept = lookup_.ReadKept(task_);
-  while (is_aggregating || absl::IsNotFound(kept.status()) || absl::IsUnavailable(kept.status())) {
+  while (is_aggregating || absl::IsUnavailable(kept.status())) {
     if (deadline.expired() || poll(nullptr, 0, kWaitMillis) < 0) break;
     is_aggregating = lookup_.IsAggregating();
     kept = lookup_.ReadKept(task_);
   }
   MUSTER_RETURN_IF_ERROR(kept.status());
-  bool is_new = !container_;
+  const int64_t read = container_ ? container_->incarnation : 0;
   for (const KeptOutput& output : *kept) {
-    if (is_new) {
+    if (output.incarnation > read) {
       unread_ += output.bytes;
-    } else if (output.container == container_->id) {
-      is_new = true;
-      if (output.bytes.size() > static_cast<size_t>(known_)) {
-        unread_ += output.bytes.substr(static_cast<size_t>(known_));
-      }
+    } else if (output.incarnation == read && std::ssize(output.bytes) > known_) {
+      unread_ += output.bytes.substr(static_cast<size_t>(known_));
     }
   }
   return absl::OkStatus();
@@ -127,8 +124,13 @@ absl::Status ContainerLog::Look(bool is_urgent) {
     known_ = 0;
   }
   const bool has_ended = lookup_.HasEnded();
-  absl::Status fetched = container_ ? Fetch() : absl::NotFoundError("it has no container");
-  if (absl::IsNotFound(fetched)) fetched = has_ended ? FetchKept() : absl::OkStatus();
+  // After the job's end, the container of a task's last incarnation may never have been seen, and a
+  // NodeManager may be moving its output to HDFS.
+  absl::Status fetched = absl::NotFoundError("it has no container");
+  if (container || (container_ && !has_ended)) fetched = Fetch();
+  const bool is_elsewhere = absl::IsNotFound(fetched) || absl::IsUnavailable(fetched);
+  if (has_ended && is_elsewhere) fetched = FetchKept();
+  if (!has_ended && absl::IsNotFound(fetched)) fetched = absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(fetched);
   complete_ = has_ended;
   return absl::OkStatus();

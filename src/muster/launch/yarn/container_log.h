@@ -19,12 +19,14 @@
 namespace muster::launch::yarn {
 
 struct ContainerInfo {
-  std::string node = {};  // of its NodeManager: HOST:PORT of HTTP
-  std::string id = {};    // "container_1795224297403_0009_01_000002"
+  std::string node = {};    // of its NodeManager: HOST:PORT of HTTP
+  std::string id = {};      // "container_1795224297403_0009_01_000002"
+  int64_t incarnation = 0;  // of its task, that it runs
   friend bool operator==(const ContainerInfo&, const ContainerInfo&) = default;
 };
 
-// "HOST:PORT ID", as the ApplicationMaster tells where a slot is. None: other text.
+// "HOST:PORT ID", as the ApplicationMaster tells where a slot is; without the incarnation. None:
+// other text.
 std::optional<ContainerInfo> ParseContainer(std::string_view place);
 
 // A piece of a log file, from the answer of a NodeManager, which has a head and a foot for people.
@@ -39,11 +41,13 @@ absl::StatusOr<LogTail> ParseLogTail(std::string_view answer, int64_t wanted);
 class ContainerLookup {
  public:
   virtual ~ContainerLookup() = default;
-  // The task's newest container, as it was a second ago at most; none: it has none yet, or it is
-  // not known any more.
+  // The container of the task's newest incarnation, as it was a second ago at most; none: it has
+  // none yet, or it is not known (any more). A container that lived for less than a second may
+  // never be known.
   virtual absl::StatusOr<std::optional<ContainerInfo>> FindContainer(const std::string& task) = 0;
   virtual bool HasEnded() const = 0;  // the job, when it was described last
-  // Whether nodes still write the outputs of the job's containers to HDFS; each writes a file.
+  // Whether nodes still write the outputs of the job's containers to HDFS, or will; each writes a
+  // file. Also if the ResourceManager does not answer.
   virtual bool IsAggregating() = 0;
   // What YARN has kept of the task's output after the job's end (aggregated_log.h).
   virtual absl::StatusOr<std::vector<KeptOutput>> ReadKept(const std::string& task) = 0;

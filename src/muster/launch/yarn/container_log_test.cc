@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "muster/net/http/test_peer.h"
+
 namespace muster::launch::yarn {
 namespace {
 
@@ -48,6 +50,56 @@ TEST(ParseLogTail, RefusesOtherAnswers) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseLogTail(answer, 10).status())) << answer;
   }
   EXPECT_TRUE(absl::IsUnavailable(ParseLogTail("\nLogLength:9\nLogContents:\nabc", 10).status()));
+}
+
+std::string NodeAnswer(const std::string& output) {
+  return StrCat("HTTP/1.1 200 OK\r\n\r\n", kHead, "LogLength:", output.size(), "\nLogContents:\n",
+                output, "\nEnd of LogType");
+}
+
+// A job as a test sets it.
+struct JobOfTest : ContainerLookup {
+  absl::StatusOr<std::optional<ContainerInfo>> FindContainer(const std::string&) override {
+    return container;
+  }
+  bool HasEnded() const override { return ended; }
+  bool IsAggregating() override { return false; }
+  absl::StatusOr<std::vector<KeptOutput>> ReadKept(const std::string&) override { return kept; }
+
+  std::optional<ContainerInfo> container = {};
+  bool ended = false;
+  std::vector<KeptOutput> kept = {};
+};
+
+// Reads what there is at once.
+std::string ReadNow(ContainerLog& log, int64_t offset) {
+  const auto piece = log.Read(offset, 1000, /*wait=*/0);
+  return piece.ok() ? piece->bytes : StrCat("error: ", ToStd(piece.status().message()));
+}
+
+TEST(ContainerLog, TheLastIncarnationMayNeverHaveBeenSeen) {
+  const net::ScriptedServer node({net::ScriptedServer::Answer(NodeAnswer("first\n"))});
+  JobOfTest job;
+  job.container = {.node = node.authority(), .id = "container_2", .incarnation = 1};
+  ContainerLog log("worker-0", job);
+  EXPECT_EQ(ReadNow(log, 0), "first\n");
+  job.container.reset();
+  job.ended = true;
+  job.kept = {{.incarnation = 1, .bytes = "first\nlast\n"},
+              {.incarnation = 2, .bytes = "second\n"}};
+  EXPECT_EQ(ReadNow(log, 6), "last\nsecond\n");
+}
+
+TEST(ContainerLog, AnOutputThatItsNodeMovesIsReadWhereItIsKept) {
+  std::string cut = NodeAnswer("first\nlast\n");
+  cut.resize(cut.find("last"));
+  const net::ScriptedServer node({net::ScriptedServer::Answer(cut)});
+  JobOfTest job;
+  job.container = {.node = node.authority(), .id = "container_2", .incarnation = 1};
+  job.ended = true;
+  job.kept = {{.incarnation = 1, .bytes = "first\nlast\n"}};
+  ContainerLog log("worker-0", job);
+  EXPECT_EQ(ReadNow(log, 0), "first\nlast\n");
 }
 
 }  // namespace

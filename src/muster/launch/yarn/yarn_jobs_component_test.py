@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import urllib.error
 
 import pytest
@@ -98,6 +100,22 @@ def test_a_program_that_fails_is_started_again_and_then_fails_the_job(jobs: Yarn
     jobs.wait(lambda: jobs.app("fails")["finalStatus"] == "FAILED")
     assert "worker-0" in jobs.app("fails")["diagnostics"]
     jobs.wait_until_nothing_runs("fails")
+
+
+def test_the_output_of_a_container_that_was_never_seen_is_shown_in_the_end(jobs: YarnJobs) -> None:
+    program = f"echo attempt $MUSTER_INCARNATION; while [ ! -e {jobs.folder}/go ]; do sleep 0.1; done; exit 3"
+    command = jobs.start(
+        "run", "--on", "yarn", "--memory", "128Mi", "--name", "unseen", "--restarts", "1", "--", "sh", "-c", program
+    )  # fmt: skip
+    assert command.stdout is not None
+    assert command.stdout.readline() == "attempt 1\n"
+    os.killpg(command.pid, signal.SIGSTOP)  # it sees nothing of the second incarnation
+    (jobs.folder / "go").touch()
+    jobs.wait_phase("unseen", "failed")
+    jobs.wait_until_nothing_runs("unseen")
+    os.killpg(command.pid, signal.SIGCONT)
+    output, said = command.communicate(timeout=jobs.call_seconds)
+    assert command.returncode == 1 and output == "attempt 2\n", said + jobs.logs()
 
 
 def test_stop_leaves_nothing_running(jobs: YarnJobs) -> None:

@@ -176,15 +176,24 @@ absl::StatusOr<Json> YarnPlace::Describe() {
   ExplainLacking(&*job);
   (*job)["application"] = record_.id;
   (*job)["page"] = page_;
-  for (const Json& each : (*job)["tasks"]) {
-    JsonFields task(each, "task");
-    if (auto found = ParseContainer(task.Text("place"))) {
-      containers_[task.Text("task")] = *std::move(found);
-    }
-  }
+  for (const Json& task : (*job)["tasks"]) RememberContainer(task);
   described_ = *job;
   described_at_ = std::chrono::steady_clock::now();
   return job;
+}
+
+// Where a task's incarnation runs is told while it runs, by the coordinator alone.
+void YarnPlace::RememberContainer(const Json& described) {
+  JsonFields task(described, "task");
+  const std::string name = task.Text("task");
+  const int64_t incarnation = task.Int("incarnation", 0, 0, INT64_MAX);
+  if (auto found = ParseContainer(task.Text("place"))) {
+    found->incarnation = incarnation;
+    containers_[name] = *std::move(found);
+  } else if (const auto last = containers_.find(name);
+             last != containers_.end() && last->second.incarnation != incarnation) {
+    containers_.erase(last);
+  }
 }
 
 // A job whose tasks have had no container for some time is told what YARN says.
@@ -228,7 +237,7 @@ absl::StatusOr<std::vector<KeptOutput>> YarnPlace::ReadKept(const std::string& t
 
 bool YarnPlace::IsAggregating() {
   const auto app = client_->Get(record_.id);
-  return app.ok() && app->aggregates_logs();
+  return app.ok() ? app->aggregates_logs() : absl::IsUnavailable(app.status());
 }
 
 bool YarnPlace::HasEnded() const { return IsOver(described_); }

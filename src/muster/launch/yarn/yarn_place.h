@@ -57,6 +57,7 @@ class YarnPlace : public control::JobPlace, private ContainerLookup {
   absl::StatusOr<Json> DescribeJournal();
   absl::StatusOr<Json> DescribeWithout(const absl::Status& silence);
   absl::Status ExplainDenied();
+  void RememberContainer(const Json& described);
   void ExplainLacking(Json* job);
 
   const control::JobFolder folder_;
@@ -71,7 +72,8 @@ class YarnPlace : public control::JobPlace, private ContainerLookup {
   std::chrono::steady_clock::time_point described_at_ = {};
   // Since when tasks have no container; none: all have one.
   std::optional<std::chrono::steady_clock::time_point> lacking_since_ = {};
-  std::map<std::string, ContainerInfo> containers_;  // by task: where it was seen last
+  // By task: where its newest incarnation was seen.
+  std::map<std::string, ContainerInfo> containers_;
 };
 
 // Why an application that YARN has accepted does not run yet. It changes only if something has
