@@ -103,20 +103,25 @@ absl::Status AllGather(Group& group, uint64_t max_bytes, std::vector<std::vector
 }
 
 absl::Status Broadcast(Group& group, int root, MutableBytes bytes) {
-  std::vector<int> chain;
-  for (int i = 0; i < group.size(); ++i) chain.push_back((root + i) % group.size());
-  return Broadcast(group, chain, bytes);
+  std::vector<int> others;
+  for (int i = 1; i < group.size(); ++i) others.push_back((root + i) % group.size());
+  return Broadcast(group, std::span(&root, 1), others, bytes);
 }
 
-absl::Status Broadcast(Group& group, std::span<const int> chain, MutableBytes bytes) {
+absl::Status Broadcast(Group& group, std::span<const int> from, std::span<const int> to,
+                       MutableBytes bytes) {
   MUSTER_RETURN_IF_ERROR(group.status());
-  const auto own = std::find(chain.begin(), chain.end(), group.rank());
-  const int previous = own == chain.begin() ? -1 : *std::prev(own);
-  const int next = std::next(own) == chain.end() ? -1 : *std::next(own);
+  if (to.empty()) return absl::OkStatus();
+  const auto own = std::find(to.begin(), to.end(), group.rank());
+  const bool receives = own != to.end();
+  const int next = !receives ? to.front() : std::next(own) == to.end() ? -1 : *std::next(own);
   constexpr size_t kPiece = size_t{256} << 10;
-  for (size_t begin = 0; begin < bytes.size(); begin += kPiece) {
+  size_t turn = 0;
+  for (size_t begin = 0; begin < bytes.size(); begin += kPiece, turn = (turn + 1) % from.size()) {
     const MutableBytes piece = bytes.subspan(begin, std::min(kPiece, bytes.size() - begin));
-    if (previous >= 0) {
+    if (!receives && from[turn] != group.rank()) continue;
+    if (receives) {
+      const int previous = own == to.begin() ? from[turn] : *std::prev(own);
       MUSTER_RETURN_IF_ERROR(
           group.Receive(previous, piece.size(), [&](ConstBytes part, size_t offset) {
             std::memcpy(piece.data() + offset, part.data(), part.size());

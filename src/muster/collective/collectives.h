@@ -41,10 +41,13 @@ absl::Status AllGather(Group& group, ConstBytes mine, MutableBytes all);
 
 // Copies the `bytes` of rank `root` to the `bytes` of every other rank, which have the same size.
 absl::Status Broadcast(Group& group, int root, MutableBytes bytes);
-// Copies the `bytes` of the first rank of `chain` to its other ranks: each rank forwards the bytes
-// to the next one as they arrive, so that the broadcast takes little longer than one transfer. All
-// ranks of the chain must pass the same chain; other ranks do not take part.
-absl::Status Broadcast(Group& group, std::span<const int> chain, MutableBytes bytes);
+// Copies the `bytes` that every rank of `from` has to the `bytes` of the ranks of `to`, which have
+// the same size. Pieces come from the ranks of `from` in turn, so that each of them sends its share
+// once, to to[0]; each rank of `to` forwards the pieces to the next one as they arrive, so that the
+// broadcast takes little longer than one transfer. All ranks of `from` and `to` must pass the same
+// ones, at least one in `from` and none in both; other ranks do not take part.
+absl::Status Broadcast(Group& group, std::span<const int> from, std::span<const int> to,
+                       MutableBytes bytes);
 
 // Returns when every rank has called it.
 absl::Status Barrier(Group& group);

@@ -95,19 +95,43 @@ TEST_P(CollectivesTest, BroadcastGivesTheRootsBytes) {
   });
 }
 
-TEST_P(CollectivesTest, BroadcastAlongAChainLeavesOtherRanksAlone) {
+TEST_P(CollectivesTest, BroadcastToSomeLeavesOtherRanksAlone) {
   TestRanks ranks(GetParam());
   const int last = GetParam() - 1;
-  const std::vector<int> chain = last > 1 ? std::vector<int>{last, 0, 1} : std::vector<int>{last};
+  const std::vector<int> from = {last};
+  const std::vector<int> to = last > 1 ? std::vector<int>{0, 1} : std::vector<int>();
   ranks.RunAll([&](Group& group) {
     std::vector<float> values = GetValues(group.rank(), 700'001);
-    const auto own = std::find(chain.begin(), chain.end(), group.rank());
-    if (own != chain.end()) {
-      MUSTER_RETURN_IF_ERROR(Broadcast(group, chain, std::as_writable_bytes(std::span(values))));
+    const bool receives = std::find(to.begin(), to.end(), group.rank()) != to.end();
+    if (receives || group.rank() == last) {
+      MUSTER_RETURN_IF_ERROR(Broadcast(group, from, to, std::as_writable_bytes(std::span(values))));
     }
-    EXPECT_EQ(values, GetValues(own != chain.end() ? last : group.rank(), 700'001));
+    EXPECT_EQ(values, GetValues(receives ? last : group.rank(), 700'001));
     return Barrier(group);
   });
+}
+
+TEST_P(CollectivesTest, EachOfSeveralRanksSendsItsShareOfABroadcast) {
+  const int n = GetParam();
+  if (n < 3) return;
+  // Rank 0 receives from all others but the last one, to which it forwards.
+  const std::vector<int> to = {0, n - 1};
+  std::vector<int> from;
+  for (int rank = 1; rank < n - 1; ++rank) from.push_back(rank);
+  constexpr size_t kSize = 700'001, kPieces = 11;
+  TestRanks ranks(n);
+  ranks.RunAll([&](Group& group) {
+    const bool receives = std::find(to.begin(), to.end(), group.rank()) != to.end();
+    std::vector<float> values = GetValues(receives ? 1000 : 1, kSize);
+    MUSTER_RETURN_IF_ERROR(Broadcast(group, from, to, std::as_writable_bytes(std::span(values))));
+    EXPECT_EQ(values, GetValues(1, kSize));
+    return absl::OkStatus();
+  });
+  for (size_t i = 0; i < from.size(); ++i) {
+    const size_t share = kPieces / from.size() + (i < kPieces % from.size() ? 1 : 0);
+    EXPECT_EQ(ranks.traffic(from[i]).messages, static_cast<int64_t>(share)) << "rank " << from[i];
+  }
+  EXPECT_EQ(ranks.traffic(0).messages, static_cast<int64_t>(kPieces));
 }
 
 TEST_P(CollectivesTest, NoRankLeavesABarrierBeforeAllHaveEnteredIt) {

@@ -72,7 +72,8 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
   auto* max_steps = verb->add_option("--max-steps", flags->max_steps,
                                      "Stop at this global step; without --epochs the data repeats")
                         ->check(CLI::PositiveNumber);
-  verb->add_option("--steps", flags->steps, "Take this many more steps; otherwise like --max-steps")
+  verb->add_option("--steps", flags->steps,
+                   "Take this many more steps (one process); otherwise like --max-steps")
       ->check(CLI::PositiveNumber)
       ->excludes(max_steps);
   verb->add_option("--seed", flags->seed, "Of weights, shuffle and dropout (default: the spec's)")

@@ -66,8 +66,8 @@ TEST_F(ClusterReplicasTest, ALargeGroupConnectsToNeighbours) {
       EXPECT_EQ(std::find(neighbours.begin(), neighbours.end(), far), neighbours.end());
       std::vector<float> state(1000, static_cast<float>(rank));
       if (rank == 3 || rank == far) {
-        const std::vector<int> chain = {3, far};
-        EXPECT_TRUE(collective::Broadcast(*generation.group, chain,
+        const std::vector<int> from = {3}, to = {far};
+        EXPECT_TRUE(collective::Broadcast(*generation.group, from, to,
                                           std::as_writable_bytes(std::span(state)))
                         .ok());
         EXPECT_EQ(state.back(), 3);

@@ -20,9 +20,9 @@ class ReplicaStateTest : public TrainingTest {
  protected:
   struct Replica {
     explicit Replica(const TrainingTest&, io::FileSystem& files, const Clock& clock,
-                     uint64_t seed = 5)
+                     uint64_t seed = 5, std::string_view yaml = kTestSpec)
         : progress(ProgressStyle::kNone, 2, clock) {
-      const auto spec = model::ParseModelSpec(files, kTestSpec, "spec.yaml");
+      const auto spec = model::ParseModelSpec(files, yaml, "spec.yaml");
       model = model::BuildModel(*spec, {}).value();
       variables = Variables::Create(model, seed, /*with_slots=*/true).value();
     }
@@ -55,7 +55,7 @@ class ReplicaStateTest : public TrainingTest {
     TestRanks ranks(2);
     const auto results = ranks.Run([&](Group& group) {
       if (group.rank() == 1) {
-        return ShareState(group, std::vector<int>{0, 1}, 7, session, &overwritten);
+        return ShareState(group, {.donors = {0}, .receivers = {1}}, 7, session, &overwritten);
       }
       MUSTER_RETURN_IF_ERROR(group.Send(1, std::as_bytes(std::span(&header, 1))));
       // The group may already have ended, by the receiver's error.
@@ -81,7 +81,7 @@ TEST_F(ReplicaStateTest, AStateOfAnotherStepThanAnnouncedIsRefused) {
 
 // This includes receivers that get the state from another receiver.
 TEST_F(ReplicaStateTest, AllReceiversGetTheOwnersState) {
-  const std::vector<int> chain = {2, 0, 3};
+  const StateTransfer transfer = {.donors = {2}, .receivers = {0, 3}};
   TestRanks ranks(4);
   std::vector<std::string> weights(4);
   const auto results = ranks.Run([&](Group& group) {
@@ -92,7 +92,7 @@ TEST_F(ReplicaStateTest, AllReceiversGetTheOwnersState) {
     session.data.positions = {group.rank() == 2 ? "here" : "there", "end"};
     bool overwritten = false;
     if (group.rank() != 1) {
-      MUSTER_RETURN_IF_ERROR(ShareState(group, chain, 7, session, &overwritten));
+      MUSTER_RETURN_IF_ERROR(ShareState(group, transfer, 7, session, &overwritten));
     }
     EXPECT_EQ(overwritten, group.rank() == 0 || group.rank() == 3);
     EXPECT_EQ(session.step, group.rank() == 1 ? 3 : 7);
@@ -106,6 +106,40 @@ TEST_F(ReplicaStateTest, AllReceiversGetTheOwnersState) {
   EXPECT_EQ(weights[0], weights[2]);
   EXPECT_EQ(weights[3], weights[2]);
   EXPECT_NE(weights[1], weights[2]);
+}
+
+TEST_F(ReplicaStateTest, SeveralDonorsSendALargeState) {
+  const StateTransfer transfer = {.donors = {1, 2}, .receivers = {0, 3}};
+  std::string yaml(kTestSpec);
+  const std::string_view units = "hidden_units: [8]";
+  yaml.replace(yaml.find(units), units.size(), "hidden_units: [100000]");
+  TestRanks ranks(4);
+  std::vector<std::string> weights(4);
+  const auto results = ranks.Run([&](Group& group) {
+    const auto rank = static_cast<size_t>(group.rank());
+    const bool sends = rank == 1 || rank == 2;
+    Replica replica(*this, *files_, clock_, /*seed=*/sends ? 7 : rank, yaml);
+    Session session = MakeSession(replica);
+    session.step = sends ? 7 : 3;
+    session.data.positions = {sends ? "here" : "there"};
+    bool overwritten = false;
+    MUSTER_RETURN_IF_ERROR(ShareState(group, transfer, 7, session, &overwritten));
+    EXPECT_EQ(overwritten, !sends);
+    EXPECT_EQ(session.step, 7);
+    EXPECT_EQ(session.data.positions[0], "here");
+    for (const auto& tensor : session.variables.Tensors(/*with_slots=*/true)) {
+      weights[rank].append(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+    }
+    return collective::Barrier(group);
+  });
+  for (const absl::Status& result : results) EXPECT_TRUE(result.ok()) << result;
+  for (const size_t rank : {0, 2, 3}) EXPECT_TRUE(weights[rank] == weights[1]) << rank;
+  // Small variables come from the first donor alone.
+  const auto bytes = static_cast<double>(weights[1].size());
+  EXPECT_GT(bytes, 4e6);
+  EXPECT_NEAR(static_cast<double>(ranks.traffic(1).bytes), bytes / 2, bytes / 5);
+  EXPECT_NEAR(static_cast<double>(ranks.traffic(2).bytes), bytes / 2, bytes / 5);
+  EXPECT_NEAR(static_cast<double>(ranks.traffic(0).bytes), bytes, bytes / 100);
 }
 
 TEST_F(ReplicaStateTest, ImpossibleLengthsAreRefused) {

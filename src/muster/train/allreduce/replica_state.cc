@@ -1,5 +1,6 @@
 #include "muster/train/allreduce/replica_state.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -78,34 +79,42 @@ StateHeader MakeHeader(const Session& session, uint64_t bytes, const std::string
 
 }  // namespace
 
-absl::Status ShareState(Group& group, std::span<const int> chain, int64_t step, Session& session,
+absl::Status ShareState(Group& group, const StateTransfer& transfer, int64_t step, Session& session,
                         bool* overwritten) {
-  const int owner = chain.front();
+  const std::span<const int> donors = transfer.donors, first = donors.first(1);
+  const int owner = donors.front();
   const auto tensors = session.variables.Tensors(/*with_slots=*/true);
+  const auto share = [&](std::span<const int> from, std::span<std::byte> bytes) {
+    return collective::Broadcast(group, from, transfer.receivers, bytes);
+  };
+  const auto share_variables = [&] {
+    absl::Status status;
+    for (size_t i = 0; i < tensors.size() && status.ok(); ++i) {
+      status = share(donors, std::as_writable_bytes(tensors[i].bytes));
+    }
+    return status;
+  };
+  const bool is_donor = std::ranges::find(donors, group.rank()) != donors.end();
+  if (is_donor && group.rank() != owner) return share_variables();
   std::string positions;
   StateHeader header;
-  if (group.rank() == owner) {
+  if (is_donor) {
     positions = Pack(session.data.positions);
     header = MakeHeader(session, GetBytes(tensors), positions);
   }
-  const auto share = [&](std::span<std::byte> bytes) {
-    return collective::Broadcast(group, chain, bytes);
-  };
-  MUSTER_RETURN_IF_ERROR(share(std::as_writable_bytes(std::span(&header, 1))));
+  MUSTER_RETURN_IF_ERROR(share(first, std::as_writable_bytes(std::span(&header, 1))));
   if (const std::string why = WhyRefused(header, step, GetBytes(tensors)); !why.empty()) {
     return group.Accuse(owner, why);
   }
   positions.resize(header.positions);
-  MUSTER_RETURN_IF_ERROR(share(std::as_writable_bytes(std::span(positions))));
+  MUSTER_RETURN_IF_ERROR(share(first, std::as_writable_bytes(std::span(positions))));
   auto unpacked = Unpack(positions, header.ranks);
   if (!unpacked.ok()) return group.Accuse(owner, ToStd(unpacked.status().message()));
-  if (group.rank() != owner) {
+  if (!is_donor) {
     *overwritten = true;
     session.variables.BeforeChange();
   }
-  for (const checkpoint::Tensor& tensor : tensors) {
-    MUSTER_RETURN_IF_ERROR(share(std::as_writable_bytes(tensor.bytes)));
-  }
+  MUSTER_RETURN_IF_ERROR(share_variables());
   session.step = header.step;
   session.data.records.reset();
   if (header.has_records != 0) session.data.records = header.records;

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "muster/base/status.h"
 #include "muster/collective/group.h"
+#include "muster/train/allreduce/replicas.h"
 #include "muster/train/loop/hook.h"
 
 namespace muster::train {
@@ -21,13 +21,14 @@ struct StateHeader {
   uint64_t has_records = 0;
 };
 
-// Copies the state of rank chain[0] to the other ranks of `chain`. Each rank forwards what it
-// receives to the next one, so that many receivers take little longer than one. All ranks of the
-// chain call it at the same time with the same chain and `step`, the step of the state, which its
-// owner reported when the generation began; other ranks do not call it. After an error the state of
-// a receiver is invalid if *overwritten is true, else unchanged. An owner that sends another step,
-// another model or impossible numbers ends the group: DATA_LOSS.
-absl::Status ShareState(collective::Group& group, std::span<const int> chain, int64_t step,
+// Copies the state that all donors have to the receivers. The first donor sends the header; large
+// variables come from all donors in turn, a piece from each. Each receiver forwards what it
+// receives to the next one, so that many receivers take little longer than one. All donors and
+// receivers call it at the same time with the same `transfer` and `step`, the step of the state,
+// which the donors reported when the generation began; other ranks do not call it. After an error
+// the state of a receiver is invalid if *overwritten is true, else unchanged. A first donor that
+// sends another step, another model or impossible numbers ends the group: DATA_LOSS.
+absl::Status ShareState(collective::Group& group, const StateTransfer& transfer, int64_t step,
                         Session& session, bool* overwritten);
 
 }  // namespace muster::train

@@ -15,6 +15,12 @@ namespace muster::train {
 
 using membership::StateId;
 
+// How a state moves to the ranks that lack it.
+struct StateTransfer {
+  std::vector<int> donors = {};     // that have it and send it; at least one, and at most 4
+  std::vector<int> receivers = {};  // all that lack it
+};
+
 // One generation: its group, and the state that each rank had when the generation began.
 struct ReplicaGeneration {
   int64_t generation = 0;
@@ -26,6 +32,8 @@ struct ReplicaGeneration {
 
   // The rank from which replicas with another state take over its state.
   int source() const;
+  // Of the state of source(), which is the first donor.
+  StateTransfer GetTransfer() const;
 };
 
 // All calls block, each with its own deadline. One owner thread.

@@ -45,11 +45,6 @@ class GroupSums : public engine::ReplicaSums {
 
 }  // namespace
 
-int ReplicaGeneration::source() const {
-  // The lowest rank among those with the most advanced state.
-  return static_cast<int>(std::max_element(states.begin(), states.end()) - states.begin());
-}
-
 absl::StatusOr<std::unique_ptr<ReplicatedStep>> ReplicatedStep::Create(Session& session,
                                                                        Replicas& replicas) {
   std::unique_ptr<ReplicatedStep> step(new ReplicatedStep(session, replicas));
@@ -381,16 +376,17 @@ absl::Status ReplicatedStep::AdoptNewestState(bool* overwritten) {
   if (newest.step < 0) {
     return absl::AbortedError("no replica has a state; waiting for the chief's");
   }
-  std::vector<int> chain = {source};
-  for (int to = 0; to < size(); ++to) {
-    if (generation_.states[static_cast<size_t>(to)] != newest) chain.push_back(to);
-  }
+  const StateTransfer transfer = generation_.GetTransfer();
+  const auto takes_part = [this](const std::vector<int>& ranks) {
+    return std::ranges::find(ranks, rank()) != ranks.end();
+  };
+  const bool receives = takes_part(transfer.receivers);
   received_ = false;
-  if (chain.size() > 1 && std::find(chain.begin(), chain.end(), rank()) != chain.end()) {
+  if (receives || (!transfer.receivers.empty() && takes_part(transfer.donors))) {
     MUSTER_RETURN_IF_ERROR(
-        ShareState(*generation_.group, chain, newest.step, session_, overwritten));
+        ShareState(*generation_.group, transfer, newest.step, session_, overwritten));
   }
-  if (rank() != source && generation_.states[static_cast<size_t>(rank())] != newest) {
+  if (receives) {
     received_ = true;
     state_generation_ = newest.generation;
   }
