@@ -103,6 +103,7 @@ absl::Status Group::Receive(int from, size_t in_bytes, Take take) {
 
 absl::Status Group::Check() {
   if (status_.ok() && interrupt_.is_set()) status_ = interrupt_.status();
+  if (status_.ok()) status_ = interrupt_.planned();
   return status_;
 }
 

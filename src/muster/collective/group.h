@@ -69,8 +69,9 @@ class Group {
   const std::vector<std::string>& names() const { return options_.names; }
   // OK until a call failed.
   const absl::Status& status() const { return status_; }
-  // Like status(), but also returns an error if the group was interrupted: a group of one rank does
-  // not notice that in its collectives.
+  // Called between two steps. Like status(), but also returns an error if the group was
+  // interrupted, which a group of one rank does not notice in its collectives, or if an interrupt
+  // is planned: a rank that has begun a step ends it, so that all ranks stop after the same one.
   absl::Status Check();
 
   // The calls that collectives are made of: Exchange sends a message to one rank and receives one

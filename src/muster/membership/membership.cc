@@ -25,6 +25,9 @@ constexpr double kGoodbyeSeconds = 2;  // to tell the host that this member was 
 constexpr auto kFirstWait = std::chrono::milliseconds(1);
 constexpr auto kLongestWait = std::chrono::milliseconds(50);
 constexpr double kBeatsInALease = 4;
+// The members of a view hear within a beat that a newcomer joins; a step that is stuck for longer
+// than that waits for one of them that has stopped before it.
+constexpr auto kStuck = std::chrono::milliseconds(500);
 
 absl::Status Leaving() { return absl::CancelledError("this task was told to end"); }
 
@@ -142,6 +145,7 @@ void Membership::Run(const std::stop_token& stop) {
     if (!status.ok()) OnHostLost(status);
     std::unique_lock lock(mutex_);
     if (leaves) interrupt_->Set(Leaving());
+    EndPlanned();
     if (ended() && leaves == leaving()) return;
     const bool waiting = join_.has_value() && !view_ && !watches_;
     wait = waiting ? std::min(wait * 2, kLongestWait) : kFirstWait;
@@ -229,12 +233,7 @@ absl::Status Membership::Handle(const Message& message) {
     view_ = std::move(view);
     last_generation_ = view_->generation;
   }
-  if (message.broken) {
-    if (view_ || !join_.has_value()) interrupt_->Set(ToStatus(*message.broken));
-    // The view was broken before Join returned it: the same join is sent again.
-    if (view_ && join_.has_value()) join_sent_ = false;
-    view_.reset();
-  }
+  if (message.broken) OnBroken(*message.broken);
   trained_ = trained_ || message.trained;
   if (message.leave) {
     over_ = true;
@@ -249,6 +248,28 @@ absl::Status Membership::Handle(const Message& message) {
   }
   changed_.notify_all();
   return absl::OkStatus();
+}
+
+void Membership::OnBroken(const Broken& broken) {
+  const bool is_joining = join_.has_value();
+  if (broken.planned && view_ && !is_joining) {
+    interrupt_->Plan(ToStatus(broken));
+    moved_nanos_ = Nanos();
+    patience_ = kStuck + GetBeat();
+  } else if (view_ || !is_joining) {
+    interrupt_->Set(ToStatus(broken));
+  }
+  // The view was broken before Join returned it: the same join is sent again.
+  if (view_ && is_joining) join_sent_ = false;
+  view_.reset();
+}
+
+void Membership::EndPlanned() {
+  if (!interrupt_->is_planned()) return;
+  if (interrupt_->ConsumeMoves()) moved_nanos_ = Nanos();
+  if (Nanos() - moved_nanos_ > std::chrono::nanoseconds(patience_).count()) {
+    interrupt_->Set(interrupt_->planned());
+  }
 }
 
 // The connection to the host is lost. Without a host no member may continue; the next host requires

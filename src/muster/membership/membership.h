@@ -61,7 +61,8 @@ class Membership {
   // is not the host's; DEADLINE_EXCEEDED: the host was away for rendezvous_seconds.
   absl::StatusOr<View> Join(const StateId& state, const std::optional<Broken>& failure);
   // The interrupt is set to ABORTED, with the reason, when the view that Join returned breaks or
-  // its host is lost; to CANCELLED when this member is leaving or training is over; else to the
+  // its host is lost; if it breaks for a newcomer, that is planned, and set when nothing has moved
+  // for a while; to CANCELLED when this member is leaving or training is over; else to the
   // error with which the host refused this member.
   std::shared_ptr<net::transport::Interrupt> interrupt();
   // Waits until the chief has ended training. ABORTED: the view broke before that; CANCELLED: this
@@ -86,7 +87,9 @@ class Membership {
   absl::Status Handle(const Message& message);
   absl::StatusOr<View> Apply(const ViewChange& change);  // with mutex_ held
   void OnHostLost(const absl::Status& why);
-  void Send(Message message);  // with mutex_ held
+  void OnBroken(const Broken& broken);  // with mutex_ held
+  void EndPlanned();                    // with mutex_ held
+  void Send(Message message);           // with mutex_ held
   bool ended() const { return over_ || !refused_.ok() || stopped(); }
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
   bool leaving() const {
@@ -113,6 +116,8 @@ class Membership {
   bool over_ = false;
   absl::Status refused_;
   std::shared_ptr<net::transport::Interrupt> interrupt_;
+  int64_t moved_nanos_ = 0;                  // after interrupt_ was planned
+  std::chrono::milliseconds patience_ = {};  // with a planned interrupt, while nothing moves
   // Used by thread_ alone.
   std::unique_ptr<net::transport::Channel> channel_;
   int64_t lost_nanos_ = 0;

@@ -208,7 +208,7 @@ void Roster::OnLeave(Connection from, double now) {
     left_.insert(entry->first);
     entry->second.connection = 0;
     Send(from, {.leave = true}, /*close=*/true);
-    Drop(entry, "leaves", /*planned=*/true, now);
+    Drop(entry, "leaves", /*planned=*/false, now);
     return;
   }
   EndTraining();
@@ -220,7 +220,7 @@ void Roster::OnAway(Connection from, double now) {
   const auto entry = Find(from);
   if (entry == entries_.end()) return;
   last_members_.erase(entry->first);
-  Drop(entry, "was told to end (SIGTERM)", /*planned=*/true, now);
+  Drop(entry, "was told to end (SIGTERM)", /*planned=*/false, now);
 }
 
 void Roster::EndTraining() {

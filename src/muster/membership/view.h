@@ -105,7 +105,7 @@ struct Broken {
   int64_t generation = 0;
   MemberId culprit = {};
   std::string cause = {};  // "closed its connection", "was silent for 10 s", ...
-  bool planned = false;    // true: a member joins or leaves, and none failed
+  bool planned = false;    // true: a member joins; the generation's members end their step first
   // In a message to the host: the member that could not reach the culprit, if not the sender.
   std::optional<MemberId> seen_by = {};
   friend bool operator==(const Broken&, const Broken&) = default;

@@ -101,6 +101,7 @@ absl::Status ExchangeLoop::Loop(Step step) {
     MUSTER_ASSIGN_OR_RETURN(const bool moved, Turn(step));
     if (moved) {
       moved_ = true;
+      interrupt_.NoteMove();
       spin.Reset();
       if (steps % kStepsBetweenClocks == 0 && deadline_.expired()) return Late();
     } else if (!spin.Again()) {

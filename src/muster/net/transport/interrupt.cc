@@ -29,4 +29,17 @@ absl::Status Interrupt::status() const {
   return why_;
 }
 
+void Interrupt::Plan(const absl::Status& why) {
+  const MutexLock lock(&mutex_);
+  if (!why_planned_.ok()) return;
+  why_planned_ = why.ok() ? absl::AbortedError("interrupted") : why;
+  planned_.store(true, std::memory_order_release);
+}
+
+absl::Status Interrupt::planned() const {
+  if (!is_planned()) return absl::OkStatus();
+  const MutexLock lock(&mutex_);
+  return why_planned_;
+}
+
 }  // namespace muster::net::transport

@@ -142,6 +142,56 @@ TEST_P(JoinTest, MakesOnlyTheConnectionsThatAreMissing) {
 
 INSTANTIATE_TEST_SUITE_P(Replicas, JoinTest, testing::Values(4, 32));
 
+// Between two steps a replica stops for a newcomer at once; in a step it goes on, but not if
+// nothing moves.
+TEST_F(ClusterReplicasTest, AStepThatIsStuckDoesNotHoldUpANewcomer) {
+  const auto elastic = [this](int rank) {
+    ClusterSpec spec = Spec(rank, 3);
+    spec.min_replicas = 2;
+    return spec;
+  };
+  std::latch formed(3), stuck(2), done(3);
+  const auto end = [&](Replicas& replicas, ReplicaGeneration& generation) {
+    EXPECT_TRUE(SumOnes(generation, 3).ok());
+    EXPECT_TRUE(collective::Barrier(*generation.group).ok());
+    done.arrive_and_wait();
+    EXPECT_TRUE(replicas.Leave().ok());
+  };
+  std::jthread chief([&] {
+    const auto replicas = Open(elastic(0));
+    auto generation = Join(*replicas, {.step = 0}, absl::OkStatus());
+    formed.arrive_and_wait();
+    absl::Status status;
+    while (status.ok()) {
+      status = generation.group->Check();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_TRUE(absl::IsAborted(status));
+    EXPECT_THAT(ToStd(status.message()), HasSubstr("joins"));
+    stuck.arrive_and_wait();  // it tells the other one when its group ends
+    generation.group.reset();
+    generation = Join(*replicas, {.step = 1}, status);
+    end(*replicas, generation);
+  });
+  std::jthread worker([&] {
+    const auto replicas = Open(elastic(1));
+    auto generation = Join(*replicas, {.step = 0}, absl::OkStatus());
+    formed.arrive_and_wait();
+    const absl::Status status =
+        generation.group->Receive(0, 1, [](net::transport::ConstBytes, size_t) {});
+    EXPECT_TRUE(absl::IsAborted(status));
+    EXPECT_THAT(ToStd(status.message()), HasSubstr("worker-1 (incarnation 1) joins"));
+    stuck.arrive_and_wait();
+    generation.group.reset();
+    generation = Join(*replicas, {.step = 1}, status);
+    end(*replicas, generation);
+  });
+  formed.arrive_and_wait();  // without it, after settle_seconds
+  const auto replicas = Open(elastic(2));
+  auto generation = Join(*replicas, {.step = -1}, absl::OkStatus());
+  end(*replicas, generation);
+}
+
 // A process that cannot make shared memory notes this and continues over its ordinary address.
 TEST_F(ClusterReplicasTest, WithoutSharedMemoryReplicasUseTheAddress) {
   const pid_t child = fork();

@@ -148,6 +148,49 @@ class StopWhen : public Hook {
   const std::atomic<bool>& when_;
 };
 
+// Sets a flag after some steps.
+class TellStep : public Hook {
+ public:
+  TellStep(int64_t step, std::atomic<bool>& done) : step_(step), done_(done) {}
+  absl::Status AfterRun(Session& session, const StepValues&) override {
+    if (session.step < step_) return absl::OkStatus();
+    done_ = true;
+    done_.notify_all();
+    return absl::OkStatus();
+  }
+
+ private:
+  const int64_t step_;
+  std::atomic<bool>& done_;
+};
+
+// Replicas that train end their step before they let another one in: none needs the state of
+// another.
+TEST_F(ElasticTrainingTest, AJoinMovesTheStateOnlyToTheNewcomer) {
+  int joins = 0;
+  for (int round = 0; round < 20; ++round) {
+    TestCluster cluster(kMost, /*fewest=*/2, /*patience=*/std::chrono::seconds(5));
+    std::atomic<bool> trains = false;
+    TrainSpec chief = Elastic();
+    chief.hooks = {std::make_shared<TellStep>(3 + round, trains)};
+    const std::string folder = StrCat("join", round);
+    std::jthread other([&] { RunRank(cluster, 1, Elastic(), folder, 1).IgnoreError(); });
+    std::jthread late([&] {
+      trains.wait(false);
+      RunRank(cluster, 2, Elastic(), folder, 1).IgnoreError();
+    });
+    const auto result = RunRank(cluster, 0, chief, folder, 1);
+    trains = true;
+    trains.notify_all();
+    ASSERT_TRUE(result.ok()) << result.status();
+    other.join();
+    late.join();
+    joins += cluster.joins();
+    EXPECT_EQ(cluster.behind(), 0) << "round " << round;
+  }
+  EXPECT_GT(joins, 10);
+}
+
 TEST_F(ElasticTrainingTest, TheResultNamesReplicasThatJoinedAndLeft) {
   TestCluster cluster(2, 1);
   std::atomic<bool> dead = false;

@@ -166,7 +166,8 @@ absl::StatusOr<ReplicatedStep::Summed> ReplicatedStep::Compute(const InputBatch*
                                                                Proposal mine) {
   const int rows = batch != nullptr ? batch->features.rows : 0;
   const double share = std::min(1.0, static_cast<double>(rows) / expected_rows_);
-  sink_.Begin(*generation_.group, update_.sink(), share, overlap_);
+  const bool overlaps = overlap_;
+  sink_.Begin(*generation_.group, update_.sink(), share, overlaps);
   GroupSums sums(*generation_.group);
   auto step = session_.model.engine->Step(session_.variables.views(),
                                           batch != nullptr ? batch->features : no_rows_,
@@ -184,6 +185,8 @@ absl::StatusOr<ReplicatedStep::Summed> ReplicatedStep::Compute(const InputBatch*
   StopWork();
   mine.seconds = static_cast<float>(static_cast<double>(worked_nanos_) * 1e-9);
   worked_nanos_ = 0;
+  // Others wait, and stop soon, if this replica has not begun to exchange anything.
+  if (!overlaps && !sums.used()) MUSTER_RETURN_IF_ERROR(generation_.group->Check());
   MUSTER_RETURN_IF_ERROR(sink_.Reduce(&*step, MakeNote(mine, PositionAfter(batch)), &positions_));
   working_since_ = session_.clock.MonotonicNanos();
   MUSTER_RETURN_IF_ERROR(TakeProposals());

@@ -6,11 +6,13 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,8 +32,12 @@ class TestCluster {
   using Interrupt = net::transport::Interrupt;
 
   // `fewest` > 0: this many replicas continue without the others.
-  explicit TestCluster(int size, int fewest = 0) : size_(size), fewest_(fewest) {
+  // When a replica joins, the others may not be stuck in a step for longer than `patience`.
+  explicit TestCluster(int size, int fewest = 0,
+                       std::chrono::milliseconds patience = std::chrono::milliseconds(100))
+      : size_(size), fewest_(fewest), patience_(patience) {
     roster_.emplace(Spec(size));
+    ticker_ = std::jthread([this](const std::stop_token& stop) { EndPlanned(stop); });
   }
 
   // The replicas as the rank's next incarnation sees them.
@@ -60,12 +66,15 @@ class TestCluster {
   // runs.
   const std::vector<net::transport::Traffic>& traffic() const { return traffic_.begin()->second; }
 
-  // How often a replica has used a channel again in a later generation.
-
   int kills() {
     const std::lock_guard lock(mutex_);
     return kills_;
   }
+
+  // In how many generations a replica without a state joined one that trained, and how many
+  // replicas with an older state than others those had. Read them only while no replica runs.
+  int joins() const { return joins_; }
+  int behind() const { return behind_; }
 
  private:
   class Handle;
@@ -75,6 +84,7 @@ class TestCluster {
     int64_t last_generation = 0;
     int breaks = 0;  // broken generations it was told of; one during Join means: send Join again
     bool dead = false;
+    bool stuck = false;  // with a planned interrupt: nothing has moved since the last look
     std::optional<membership::View> view = {};
     std::optional<membership::View> known = {};  // the last that the roster has sent
     bool over = false;
@@ -104,6 +114,34 @@ class TestCluster {
     }
   }
 
+  void EndPlanned(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (!stop.stop_requested()) {
+      changed_.wait_for(lock, stop, patience_, [] { return false; });
+      for (auto& [rank, member] : members_) {
+        if (member.interrupt == nullptr || !member.interrupt->is_planned()) continue;
+        const bool is_stuck = !member.interrupt->ConsumeMoves();
+        if (is_stuck && std::exchange(member.stuck, true)) {
+          member.interrupt->Set(member.interrupt->planned());
+        }
+        member.stuck = is_stuck;
+      }
+    }
+  }
+
+  void CountJoin(const membership::View& view) {
+    const membership::StateId newest = view.members[static_cast<size_t>(view.source())].state();
+    bool joins = false;
+    int behind = 0;
+    for (const membership::Member& member : view.members) {
+      joins = joins || member.step < 0;
+      behind += member.step >= 0 && member.state() != newest ? 1 : 0;
+    }
+    if (!joins || newest.step <= 0) return;
+    ++joins_;
+    behind_ += behind;
+  }
+
   double Now() { return now_ += 0.001; }  // so slow that no member's lease ends
 
   void Deliver(const std::vector<membership::Roster::Outgoing>& outgoing) {
@@ -121,7 +159,11 @@ class TestCluster {
         if (each.message.broken) {
           member.view.reset();
           ++member.breaks;
-          if (member.interrupt) member.interrupt->Set(ToStatus(*each.message.broken));
+          if (member.interrupt && each.message.broken->planned) {
+            member.interrupt->Plan(ToStatus(*each.message.broken));
+          } else if (member.interrupt) {
+            member.interrupt->Set(ToStatus(*each.message.broken));
+          }
         }
       }
     }
@@ -158,8 +200,9 @@ class TestCluster {
   }
 
   const int size_, fewest_;
+  const std::chrono::milliseconds patience_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::optional<membership::Roster> roster_;
   int64_t rosters_ = 1;
   std::map<int, Member> members_;
@@ -167,7 +210,9 @@ class TestCluster {
   std::map<int64_t, std::vector<std::vector<std::unique_ptr<collective::Channel>>>> channels_;
   uint64_t connections_ = 0;
   int kills_ = 0;
+  int joins_ = 0, behind_ = 0;
   double now_ = 0;
+  std::jthread ticker_;
 };
 
 class TestCluster::Handle : public Replicas {
@@ -196,6 +241,8 @@ class TestCluster::Handle : public Replicas {
     const membership::View view = *member.view;
     member.last_generation = view.generation;
     member.interrupt = Interrupt::Create().value();
+    member.stuck = false;
+    if (rank_ == 0) cluster_.CountJoin(view);
     interrupt_ = member.interrupt;
     ReplicaGeneration generation = {.generation = view.generation};
     collective::GroupOptions options;
