@@ -46,8 +46,10 @@ absl::StatusOr<std::unique_ptr<Membership>> Membership::Start(MembershipOptions 
   std::unique_ptr<Membership> member(new Membership(std::move(options), key, std::move(stop)));
   MUSTER_ASSIGN_OR_RETURN(member->interrupt_, Interrupt::Create());
   member->lost_nanos_ = Nanos();
-  member->thread_ =
-      std::jthread([raw = member.get()](const std::stop_token& token) { raw->Run(token); });
+  member->thread_ = std::jthread([raw = member.get()](const std::stop_token& token) {
+    raw->Run(token);
+    raw->channel_.reset();  // so that the host does not wait for this member
+  });
   return member;
 }
 

@@ -134,7 +134,7 @@ class MissedEndTest : public RunTrainingTest {
   void TearDown() override { unsetenv("MUSTER_KEY_FILE"); }
 
   // `others`: the cluster's other tasks, at whose addresses nobody listens.
-  TrainingRequest TaskOf(const std::string& type, const std::string& others) {
+  TrainingRequest MakeTask(const std::string& type, const std::string& others) {
     TrainingRequest request = Request();
     request.run.job = "clicks";
     request.role.context.agreement = "epochs=3";
@@ -160,19 +160,19 @@ class MissedEndTest : public RunTrainingTest {
 };
 
 TEST_F(MissedEndTest, AWorkerSucceeds) {
-  ExpectEnd(TaskOf("worker", R"("chief": ["127.0.0.1:1"])"));
+  ExpectEnd(MakeTask("worker", R"("chief": ["127.0.0.1:1"])"));
 }
 
 TEST_F(MissedEndTest, AWorkerOfParameterServersSucceeds) {
-  ExpectEnd(TaskOf("worker", R"("chief": ["127.0.0.1:1"], "ps": ["127.0.0.1:2"])"));
+  ExpectEnd(MakeTask("worker", R"("chief": ["127.0.0.1:1"], "ps": ["127.0.0.1:2"])"));
 }
 
 TEST_F(MissedEndTest, AParameterServerSucceeds) {
-  ExpectEnd(TaskOf("ps", R"("chief": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"])"));
+  ExpectEnd(MakeTask("ps", R"("chief": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"])"));
 }
 
 TEST_F(MissedEndTest, WithoutARecordTheOthersAreMissed) {
-  TrainingRequest request = TaskOf("worker", R"("chief": ["127.0.0.1:1"])");
+  TrainingRequest request = MakeTask("worker", R"("chief": ["127.0.0.1:1"])");
   request.role.rendezvous_seconds = 2;
   EXPECT_TRUE(absl::IsDeadlineExceeded(Run(request).status()));
 }

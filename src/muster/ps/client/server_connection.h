@@ -44,7 +44,7 @@ struct ServerConnectionSpec {
   // For people: which server is waited for. May be empty.
   std::function<void(const std::string& text)> note = {};
   // Asked after each vain attempt to reach a server: true ends the wait with CANCELLED, since
-  // training is over. Thread-safe; may be empty.
+  // training is over. May be empty.
   std::function<bool()> has_ended = {};
   // When set, it ends every wait of all connections. May be null.
   std::shared_ptr<net::transport::Interrupt> interrupt = {};
