@@ -231,32 +231,134 @@ absl::StatusOr<TrainingOutcome> RunTask(const TrainingRequest& request, io::File
   return TrainingOutcome();
 }
 
-// Whether the evaluator of an ended job still has to evaluate the last checkpoint.
-bool MustEvaluateLast(const TrainingRequest& request, io::FileSystem& files) {
-  if (request.run.task_type != "evaluator" || !request.eval) return false;
-  const std::string& model_dir = request.run.model_dir;
-  const auto newest = checkpoint::Latest(files, model_dir);
-  if (!newest.ok()) return false;
-  const auto step = checkpoint::ParseIndexStep(io::Basename(*newest) + ".index");
-  const auto done = ReadEvaluations(files, EvalFolder(model_dir, request.eval->name));
-  return step && done.ok() && !done->contains(*step);
+// Whether this run has done anything.
+bool HasWorked(const TrainAndEvaluateResult& result) {
+  return result.evaluation || result.training.step > result.training.first_step;
 }
 
-// Whether the record of the job's end is still there after `seconds`: a chief that trains on by
-// other --early-stop rules, which only the chief knows, removes it.
-bool StaysFinished(io::FileSystem& files, const std::string& model_dir, const FinishedJob& job,
-                   double seconds, const TaskContext& context) {
-  const auto deadline = process::Deadline::After(seconds);
-  while (HasFinished(files, model_dir, job)) {
-    if (deadline.expired() || context.stopped()) return true;
+// A task of a job whose end is recorded in the model folder: the chief writes the record, and a
+// task that is started after the end, or was away during it, has nothing left to do.
+class RecordedTask {
+ public:
+  RecordedTask(TrainingRequest request, FinishedJob job, io::FileSystem& files, const Clock& clock,
+               const ReportProgressEvaluation& report)
+      : request_(std::move(request)),
+        job_(std::move(job)),
+        files_(files),
+        clock_(clock),
+        report_(report) {}
+
+  absl::StatusOr<TrainingOutcome> Run() {
+    if (is_evaluator() && StaysFinished()) return EndWithoutOthers("");
+    const bool has_ended = !is_evaluator() && HasFinished();
+    if (has_ended) ExpectNobody();
+    return request_.run.is_chief ? RunChief(has_ended) : RunOther(has_ended);
+  }
+
+ private:
+  absl::StatusOr<TrainingOutcome> RunChief(bool has_ended);
+  absl::StatusOr<TrainingOutcome> RunOther(bool has_ended);
+  absl::StatusOr<TrainingOutcome> EndWithoutOthers(std::string_view why);
+  void ExpectNobody();
+  bool StaysFinished() const;
+  bool MustEvaluateLast() const;
+  bool HasFinished() const { return train::HasFinished(files_, model_dir(), job_); }
+  void WriteEnd() const;
+
+  bool is_evaluator() const { return request_.run.task_type == "evaluator"; }
+  const std::string& model_dir() const { return request_.run.model_dir; }
+  const TaskContext& context() const { return request_.role.context; }
+  // How long a task of an ended job waits for the others.
+  double patience() const {
+    const double seconds = request_.role.rendezvous_seconds;
+    return seconds > 0 ? std::min(seconds, kSecondsForEnded) : kSecondsForEnded;
+  }
+
+  TrainingRequest request_;
+  const FinishedJob job_;
+  io::FileSystem& files_;
+  const Clock& clock_;
+  const ReportProgressEvaluation& report_;
+};
+
+absl::StatusOr<TrainingOutcome> RecordedTask::RunChief(bool has_ended) {
+  if (!has_ended) RemoveFinishedJob(files_, model_dir());
+  // A chief that is killed after the others have ended must not wait for them when it is started
+  // again.
+  bool is_written = false;
+  request_.train.before_others_end = [&] {
+    if (!std::exchange(is_written, true)) WriteEnd();
+  };
+  auto outcome = RunTask(request_, files_, clock_, report_);
+  if (has_ended && IsMissingTask(outcome.status(), /*is_chief=*/true)) {
+    return EndWithoutOthers(StrCat(" (", outcome.status().message(), ")"));
+  }
+  if (outcome.ok() && !outcome->result.training.interrupted) request_.train.before_others_end();
+  return outcome;
+}
+
+absl::StatusOr<TrainingOutcome> RecordedTask::RunOther(bool has_ended) {
+  // A task that was away at the end must not wait for the others.
+  std::optional<FinishedJobWatch> watch;
+  if (!has_ended) {
+    watch.emplace(files_, model_dir(), job_);
+    request_.role.context.has_ended = [&watch] { return watch->Look(); };
+  }
+  auto outcome = RunTask(request_, files_, clock_, report_);
+  const bool waited_in_vain =
+      outcome.ok() ? !HasWorked(outcome->result) : absl::IsCancelled(outcome.status());
+  if (watch && watch->has_finished() && waited_in_vain) return EndWithoutOthers("");
+  // A task that was cut off from the others may miss the end of the job.
+  if (IsMissingTask(outcome.status(), /*is_chief=*/false) && (has_ended || HasFinished())) {
+    return EndWithoutOthers(StrCat(" (", outcome.status().message(), ")"));
+  }
+  return outcome;
+}
+
+// `why` follows the words that nothing is left to do.
+absl::StatusOr<TrainingOutcome> RecordedTask::EndWithoutOthers(std::string_view why) {
+  const std::string ended = StrCat("job '", request_.run.job, "' has ended before, and ",
+                                   model_dir(), " has its last checkpoint: ");
+  if (!MustEvaluateLast()) {
+    context().Note(StrCat(ended, "nothing is left to do", why));
+    return TrainingOutcome();
+  }
+  context().Note(StrCat(ended, "it is evaluated now"));
+  return RunRole(request_, /*has_ended=*/true, files_, clock_, report_);
+}
+
+// The other tasks are gone, unless all were started again.
+void RecordedTask::ExpectNobody() {
+  request_.role.rendezvous_seconds = patience();
+  request_.role.evaluator = false;
+  request_.run.cluster.erase("evaluator");
+}
+
+// Whether the record is still there after a while: a chief that trains on by other --early-stop
+// rules, which only the chief knows, removes it.
+bool RecordedTask::StaysFinished() const {
+  const auto deadline = process::Deadline::After(patience());
+  while (HasFinished()) {
+    if (deadline.expired() || context().stopped()) return true;
     std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsBetweenLooks));
   }
   return false;
 }
 
-// Whether this run has done anything.
-bool HasWorked(const TrainAndEvaluateResult& result) {
-  return result.evaluation || result.training.step > result.training.first_step;
+// Whether the evaluator of an ended job still has to evaluate the last checkpoint.
+bool RecordedTask::MustEvaluateLast() const {
+  if (!is_evaluator() || !request_.eval) return false;
+  const auto newest = checkpoint::Latest(files_, model_dir());
+  if (!newest.ok()) return false;
+  const auto step = checkpoint::ParseIndexStep(io::Basename(*newest) + ".index");
+  const auto done = ReadEvaluations(files_, EvalFolder(model_dir(), request_.eval->name));
+  return step && done.ok() && !done->contains(*step);
+}
+
+void RecordedTask::WriteEnd() const {
+  const absl::Status written = WriteFinishedJob(files_, model_dir(), job_);
+  if (written.ok()) return;
+  context().Note(StrCat("warning: could not record that the job has ended: ", written.message()));
 }
 
 }  // namespace
@@ -265,66 +367,9 @@ absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSys
                                             const Clock& clock,
                                             const ReportProgressEvaluation& report) {
   MUSTER_RETURN_IF_ERROR(FindNumbers(files, clock, &request));
-  const std::string& model_dir = request.run.model_dir;
-  const TaskContext& context = request.role.context;
-  const auto end = MakeFinishedJob(request);
-  const auto nothing_left = [&](const std::string& why) -> absl::StatusOr<TrainingOutcome> {
-    const std::string ended = StrCat("job '", request.run.job, "' has ended before, and ",
-                                     model_dir, " has its last checkpoint: ");
-    if (!MustEvaluateLast(request, files)) {
-      context.Note(StrCat(ended, "nothing is left to do", why));
-      return TrainingOutcome();
-    }
-    context.Note(StrCat(ended, "it is evaluated now"));
-    return RunRole(request, /*has_ended=*/true, files, clock, report);
-  };
-  double& seconds = request.role.rendezvous_seconds;
-  const double patience = seconds > 0 ? std::min(seconds, kSecondsForEnded) : kSecondsForEnded;
-  const bool is_evaluator = request.run.task_type == "evaluator";
-  if (end && is_evaluator && StaysFinished(files, model_dir, *end, patience, context)) {
-    return nothing_left("");
-  }
-  const bool has_ended = end && !is_evaluator && HasFinished(files, model_dir, *end);
-  if (has_ended) {
-    // The other tasks are gone, unless all were started again.
-    seconds = patience;
-    request.role.evaluator = false;
-    request.run.cluster.erase("evaluator");
-  }
-  bool is_written = false;
-  const auto write_end = [&] {
-    if (std::exchange(is_written, true)) return;
-    const absl::Status written = WriteFinishedJob(files, model_dir, *end);
-    if (written.ok()) return;
-    context.Note(StrCat("warning: could not record that the job has ended: ", written.message()));
-  };
-  // A chief that is killed after the others have ended must not wait for them when it is started
-  // again.
-  if (end && request.run.is_chief) request.train.before_others_end = write_end;
-  if (end && request.run.is_chief && !has_ended) RemoveFinishedJob(files, model_dir);
-  // A task that was away at the end must not wait for the others.
-  std::optional<FinishedJobWatch> watch;
-  if (end && !request.run.is_chief && !has_ended) {
-    watch.emplace(files, model_dir, *end);
-    request.role.context.has_ended = [&watch] { return watch->Look(); };
-  }
-  auto outcome = RunTask(request, files, clock, report);
-  // A task that was cut off from the others may miss the end of the job.
-  const auto ended_meanwhile = [&] {
-    return end && !request.run.is_chief && HasFinished(files, model_dir, *end);
-  };
-  const bool waited_in_vain =
-      outcome.ok() ? !HasWorked(outcome->result) : absl::IsCancelled(outcome.status());
-  if (watch && watch->has_finished() && waited_in_vain) return nothing_left("");
-  const bool is_missing = IsMissingTask(outcome.status(), request.run.is_chief);
-  if (is_missing && (has_ended || ended_meanwhile())) {
-    return nothing_left(StrCat(" (", outcome.status().message(), ")"));
-  }
-  if (!outcome.ok() || outcome->result.training.interrupted || !end || !request.run.is_chief) {
-    return outcome;
-  }
-  write_end();
-  return outcome;
+  auto job = MakeFinishedJob(request);
+  if (!job) return RunTask(request, files, clock, report);
+  return RecordedTask(std::move(request), *std::move(job), files, clock, report).Run();
 }
 
 }  // namespace muster::train
