@@ -115,10 +115,11 @@ absl::Status Broadcast(Group& group, std::span<const int> from, std::span<const 
   const auto own = std::find(to.begin(), to.end(), group.rank());
   const bool receives = own != to.end();
   const int next = !receives ? to.front() : std::next(own) == to.end() ? -1 : *std::next(own);
-  constexpr size_t kPiece = size_t{256} << 10;
   size_t turn = 0;
-  for (size_t begin = 0; begin < bytes.size(); begin += kPiece, turn = (turn + 1) % from.size()) {
-    const MutableBytes piece = bytes.subspan(begin, std::min(kPiece, bytes.size() - begin));
+  for (size_t begin = 0; begin < bytes.size();
+       begin += kBroadcastPiece, turn = (turn + 1) % from.size()) {
+    const MutableBytes piece =
+        bytes.subspan(begin, std::min(kBroadcastPiece, bytes.size() - begin));
     if (!receives && from[turn] != group.rank()) continue;
     if (receives) {
       const int previous = own == to.begin() ? from[turn] : *std::prev(own);

@@ -48,6 +48,7 @@ absl::Status Broadcast(Group& group, int root, MutableBytes bytes);
 // ones, at least one in `from` and none in both; other ranks do not take part.
 absl::Status Broadcast(Group& group, std::span<const int> from, std::span<const int> to,
                        MutableBytes bytes);
+inline constexpr size_t kBroadcastPiece = size_t{256} << 10;
 
 // Returns when every rank has called it.
 absl::Status Barrier(Group& group);

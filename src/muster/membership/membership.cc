@@ -25,9 +25,11 @@ constexpr double kGoodbyeSeconds = 2;  // to tell the host that this member was 
 constexpr auto kFirstWait = std::chrono::milliseconds(1);
 constexpr auto kLongestWait = std::chrono::milliseconds(50);
 constexpr double kBeatsInALease = 4;
-// The members of a view hear within a beat that a newcomer joins; a step that is stuck for longer
-// than that waits for one of them that has stopped before it.
+// All members of a view hear within a beat that a newcomer joins. If nothing moves in a step for
+// this long after that, another member has stopped before the step.
 constexpr auto kStuck = std::chrono::milliseconds(500);
+// A step that moves bytes may take this part of the time after which the host gives up the view.
+constexpr double kPlannedShare = 0.25;
 
 absl::Status Leaving() { return absl::CancelledError("this task was told to end"); }
 
@@ -81,12 +83,17 @@ absl::StatusOr<View> Membership::Join(const StateId& state, const std::optional<
                                       .state_generation = state.generation},
                            .last_generation = last_generation_,
                            .agreement = options_.agreement};
-  join_sent_ = false;
+  join_sent_ = formed_ = false;
   changed_.notify_all();
   WaitUntil(lock, [this] { return view_.has_value(); });
   join_.reset();
   if (ended()) return End();
   return *view_;
+}
+
+void Membership::SetFormed() {
+  const std::lock_guard lock(mutex_);
+  formed_ = true;
 }
 
 std::shared_ptr<Interrupt> Membership::interrupt() {
@@ -148,7 +155,9 @@ void Membership::Run(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     if (leaves) interrupt_->Set(Leaving());
     EndPlanned();
-    if (ended() && leaves == leaving()) return;
+    // A member that is stopped goes on until the host ends the training, since the stop is agreed
+    // on in a step; one that leaves has told the host.
+    if ((over_ || !refused_.ok() || leaves) && leaves == leaving()) return;
     const bool waiting = join_.has_value() && !view_ && !watches_;
     wait = waiting ? std::min(wait * 2, kLongestWait) : kFirstWait;
     changed_.wait_for(lock, stop, waiting ? wait : GetBeat(), [&] {
@@ -254,9 +263,9 @@ absl::Status Membership::Handle(const Message& message) {
 
 void Membership::OnBroken(const Broken& broken) {
   const bool is_joining = join_.has_value();
-  if (broken.planned && view_ && !is_joining) {
+  if (broken.planned && formed_) {
     interrupt_->Plan(ToStatus(broken));
-    moved_nanos_ = Nanos();
+    planned_nanos_ = moved_nanos_ = Nanos();
     patience_ = kStuck + GetBeat();
   } else if (view_ || !is_joining) {
     interrupt_->Set(ToStatus(broken));
@@ -268,8 +277,11 @@ void Membership::OnBroken(const Broken& broken) {
 
 void Membership::EndPlanned() {
   if (!interrupt_->is_planned()) return;
-  if (interrupt_->ConsumeMoves()) moved_nanos_ = Nanos();
-  if (Nanos() - moved_nanos_ > std::chrono::nanoseconds(patience_).count()) {
+  const int64_t now = Nanos();
+  if (interrupt_->ConsumeMoves()) moved_nanos_ = now;
+  const double seconds = static_cast<double>(now - planned_nanos_) * 1e-9;
+  const bool is_stuck = now - moved_nanos_ > std::chrono::nanoseconds(patience_).count();
+  if (is_stuck || seconds > kPlannedShare * options_.rendezvous_seconds) {
     interrupt_->Set(interrupt_->planned());
   }
 }

@@ -61,10 +61,12 @@ class Membership {
   // is not the host's; DEADLINE_EXCEEDED: the host was away for rendezvous_seconds.
   absl::StatusOr<View> Join(const StateId& state, const std::optional<Broken>& failure);
   // The interrupt is set to ABORTED, with the reason, when the view that Join returned breaks or
-  // its host is lost; if it breaks for a newcomer, that is planned, and set when nothing has moved
-  // for a while; to CANCELLED when this member is leaving or training is over; else to the
-  // error with which the host refused this member.
+  // its host is lost; to CANCELLED when this member is leaving or training is over; else to the
+  // error with which the host refused this member. If a formed generation breaks for a newcomer,
+  // that is only planned, and set when nothing has moved for a while.
   std::shared_ptr<net::transport::Interrupt> interrupt();
+  // Says that this member has reached the others of its view.
+  void SetFormed();
   // Waits until the chief has ended training. ABORTED: the view broke before that; CANCELLED: this
   // member was stopped.
   absl::Status WaitForEnd();
@@ -116,8 +118,9 @@ class Membership {
   bool over_ = false;
   absl::Status refused_;
   std::shared_ptr<net::transport::Interrupt> interrupt_;
-  int64_t moved_nanos_ = 0;                  // after interrupt_ was planned
-  std::chrono::milliseconds patience_ = {};  // with a planned interrupt, while nothing moves
+  bool formed_ = false;                          // the generation of interrupt_
+  int64_t planned_nanos_ = 0, moved_nanos_ = 0;  // when interrupt_ was planned, and the last move
+  std::chrono::milliseconds patience_ = {};      // with a planned interrupt, while nothing moves
   // Used by thread_ alone.
   std::unique_ptr<net::transport::Channel> channel_;
   int64_t lost_nanos_ = 0;

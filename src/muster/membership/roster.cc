@@ -52,7 +52,7 @@ std::vector<Roster::Outgoing> Roster::OnClosed(Connection from, std::string_view
                                                double now) {
   if (const auto entry = Find(from); entry != entries_.end() && !over_) {
     entry->second.connection = 0;
-    Drop(entry, cause, /*planned=*/false, now);
+    Drop(entry, cause, now);
     TryForm(now);
   }
   joined_.erase(from);
@@ -137,8 +137,7 @@ void Roster::OnJoin(Connection from, const Join& join, double now) {
   last_generation_ = std::max(last_generation_, join.last_generation);
   const auto old = entries_.find(id.task);
   if (old != entries_.end() && old->second.connection != from) {
-    Drop(old, id == old->second.member.id ? "connected again" : "was started again",
-         /*planned=*/false, now);
+    Drop(old, id == old->second.member.id ? "connected again" : "was started again", now);
   } else if (old != entries_.end() && old->second.in_view) {
     Break(id, "asks to join again", /*planned=*/false, now);
   }
@@ -197,7 +196,7 @@ bool Roster::GiveUpOne(const MemberId& reporter, const MemberId& culprit, std::s
                    "repair the network between the two")},
        /*close=*/true);
   given_up->second.connection = 0;
-  Drop(given_up, StrCat(why, ": it is given up"), /*planned=*/false, now);
+  Drop(given_up, StrCat(why, ": it is given up"), now);
   return true;
 }
 
@@ -208,7 +207,7 @@ void Roster::OnLeave(Connection from, double now) {
     left_.insert(entry->first);
     entry->second.connection = 0;
     Send(from, {.leave = true}, /*close=*/true);
-    Drop(entry, "leaves", /*planned=*/false, now);
+    Drop(entry, "leaves", now);
     return;
   }
   EndTraining();
@@ -220,7 +219,7 @@ void Roster::OnAway(Connection from, double now) {
   const auto entry = Find(from);
   if (entry == entries_.end()) return;
   last_members_.erase(entry->first);
-  Drop(entry, "was told to end (SIGTERM)", /*planned=*/false, now);
+  Drop(entry, "was told to end (SIGTERM)", now);
 }
 
 void Roster::EndTraining() {
@@ -268,11 +267,11 @@ std::vector<Roster::Outgoing> Roster::OnEnd(double now, bool stopped) {
 }
 
 // Removes a member. If its connection is still open, sends it the reason and closes it.
-void Roster::Drop(Entries::iterator entry, std::string_view cause, bool planned, double now) {
+void Roster::Drop(Entries::iterator entry, std::string_view cause, double now) {
   const Entry dropped = entry->second;
   entries_.erase(entry);
   const bool breaks = dropped.in_view && view_.has_value();
-  if (breaks) Break(dropped.member.id, cause, planned, now);
+  if (breaks) Break(dropped.member.id, cause, /*planned=*/false, now);
   if (dropped.connection != 0) {
     const Broken broken = {
         .generation = last_generation_, .culprit = dropped.member.id, .cause = std::string(cause)};

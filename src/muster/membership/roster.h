@@ -105,7 +105,7 @@ class Roster {
   void OnFailure(Connection from, const Broken& failure, double now);
   void OnLeave(Connection from, double now);
   void OnAway(Connection from, double now);
-  void Drop(Entries::iterator entry, std::string_view cause, bool planned, double now);
+  void Drop(Entries::iterator entry, std::string_view cause, double now);
   void Break(const MemberId& culprit, std::string_view cause, bool planned, double now);
   void TryForm(double now);
   double GetPause() const;  // before the next view, in seconds

@@ -142,7 +142,7 @@ void Roster::ExpireSilent(double now) {
       return now >= each.second.heard_at + spec_.lease_seconds;
     });
     if (silent == entries_.end()) return;
-    Drop(silent, StrCat("was silent for ", spec_.lease_seconds, " s"), /*planned=*/false, now);
+    Drop(silent, StrCat("was silent for ", spec_.lease_seconds, " s"), now);
   }
 }
 

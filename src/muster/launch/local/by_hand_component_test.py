@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import signal
 import subprocess
 from typing import Any
 
@@ -95,6 +96,18 @@ def test_a_task_of_a_job_that_has_ended_waits_for_nobody(trainings: Trainings) -
         assert again.returncode == 0, said
         assert "job 'training' has ended before" in said and "nothing is left to do" in said
     assert trainings.weights("model") == weights
+
+
+def test_a_signal_in_a_slow_step_ends_all_tasks_after_it(trainings: Trainings) -> None:
+    by_hand = ByHand(trainings)
+    slow = ("--set", "model.dnn.hidden_units=[2000, 2000]", "--batch-size", 1500, "--epochs", 100_000)
+    flags = (*slow, "--save-steps", 1, "--keep-checkpoints", 2)
+    chief, worker = (by_hand.start(task, *flags) for task in ("chief-0", "worker-0"))
+    trainings.jobs.wait(lambda: trainings.step("model") >= 2, "for steps")
+    worker.send_signal(signal.SIGINT)
+    ended(worker)
+    said = ended(chief)
+    assert "stopped by a signal at step" in said, said
 
 
 def test_the_last_step_is_saved_when_a_worker_stays_away(trainings: Trainings) -> None:

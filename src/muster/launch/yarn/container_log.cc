@@ -124,12 +124,14 @@ absl::Status ContainerLog::Look(bool is_urgent) {
     known_ = 0;
   }
   const bool has_ended = lookup_.HasEnded();
+  absl::Status fetched = container_ ? Fetch() : absl::NotFoundError("it has no container");
+  const bool is_elsewhere = absl::IsNotFound(fetched) || absl::IsUnavailable(fetched);
   // After the job's end, the container of a task's last incarnation may never have been seen, and a
   // NodeManager may be moving its output to HDFS.
-  absl::Status fetched = absl::NotFoundError("it has no container");
-  if (container || (container_ && !has_ended)) fetched = Fetch();
-  const bool is_elsewhere = absl::IsNotFound(fetched) || absl::IsUnavailable(fetched);
-  if (has_ended && is_elsewhere) fetched = FetchKept();
+  if (has_ended && (!container || is_elsewhere)) {
+    const absl::Status kept = FetchKept();
+    if (!fetched.ok() || !absl::IsNotFound(kept)) fetched = kept;
+  }
   if (!has_ended && absl::IsNotFound(fetched)) fetched = absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(fetched);
   complete_ = has_ended;

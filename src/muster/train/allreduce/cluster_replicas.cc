@@ -215,6 +215,7 @@ absl::StatusOr<ReplicaGeneration> ClusterReplicas::Form(const View& view) {
   if (!status.ok()) {
     return generation.group->Unreached(static_cast<int>(reached.failed), status);
   }
+  member_->SetFormed();
   return generation;
 }
 

@@ -24,6 +24,28 @@ uint64_t GetBytes(const std::vector<checkpoint::Tensor>& tensors) {
   return bytes;
 }
 
+// As many of the donors as the pieces of the largest variable.
+std::span<const int> GetDonors(const StateTransfer& transfer,
+                               const std::vector<checkpoint::Tensor>& tensors) {
+  size_t pieces = 1;
+  for (const checkpoint::Tensor& tensor : tensors) {
+    const size_t up = tensor.bytes.size() + collective::kBroadcastPiece - 1;
+    pieces = std::max(pieces, up / collective::kBroadcastPiece);
+  }
+  return std::span(transfer.donors).first(std::min(pieces, transfer.donors.size()));
+}
+
+// Connects the first receiver to each donor at once: no donor waits long for its first turn.
+absl::Status Meet(Group& group, std::span<const int> donors, int receiver) {
+  for (const int donor : donors) {
+    if (group.rank() == donor) MUSTER_RETURN_IF_ERROR(group.Send(receiver, {}));
+    if (group.rank() == receiver) {
+      MUSTER_RETURN_IF_ERROR(group.Receive(donor, 0, [](collective::ConstBytes, size_t) {}));
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::string Pack(const std::vector<std::string>& texts) {
   std::string bytes;
   for (const std::string& text : texts) {
@@ -81,20 +103,24 @@ StateHeader MakeHeader(const Session& session, uint64_t bytes, const std::string
 
 absl::Status ShareState(Group& group, const StateTransfer& transfer, int64_t step, Session& session,
                         bool* overwritten) {
-  const std::span<const int> donors = transfer.donors, first = donors.first(1);
-  const int owner = donors.front();
   const auto tensors = session.variables.Tensors(/*with_slots=*/true);
+  const std::span<const int> donors = GetDonors(transfer, tensors), first = donors.first(1);
+  const int owner = donors.front();
   const auto share = [&](std::span<const int> from, std::span<std::byte> bytes) {
     return collective::Broadcast(group, from, transfer.receivers, bytes);
   };
   const auto share_variables = [&] {
-    absl::Status status;
+    absl::Status status = Meet(group, donors.subspan(1), transfer.receivers.front());
     for (size_t i = 0; i < tensors.size() && status.ok(); ++i) {
       status = share(donors, std::as_writable_bytes(tensors[i].bytes));
     }
     return status;
   };
-  const bool is_donor = std::ranges::find(donors, group.rank()) != donors.end();
+  const auto is_in = [&group](std::span<const int> ranks) {
+    return std::ranges::find(ranks, group.rank()) != ranks.end();
+  };
+  const bool is_donor = is_in(donors);
+  if (!is_donor && is_in(transfer.donors)) return absl::OkStatus();
   if (is_donor && group.rank() != owner) return share_variables();
   std::string positions;
   StateHeader header;

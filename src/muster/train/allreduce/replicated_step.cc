@@ -185,8 +185,8 @@ absl::StatusOr<ReplicatedStep::Summed> ReplicatedStep::Compute(const InputBatch*
   StopWork();
   mine.seconds = static_cast<float>(static_cast<double>(worked_nanos_) * 1e-9);
   worked_nanos_ = 0;
-  // Others wait, and stop soon, if this replica has not begun to exchange anything.
-  if (!overlaps && !sums.used()) MUSTER_RETURN_IF_ERROR(generation_.group->Check());
+  // The others can still stop before this step, of which this replica has sent nothing yet.
+  if (size() > 1 && !overlaps && !sums.used()) MUSTER_RETURN_IF_ERROR(generation_.group->Check());
   MUSTER_RETURN_IF_ERROR(sink_.Reduce(&*step, MakeNote(mine, PositionAfter(batch)), &positions_));
   working_since_ = session_.clock.MonotonicNanos();
   MUSTER_RETURN_IF_ERROR(TakeProposals());
@@ -355,8 +355,9 @@ void ReplicatedStep::NoteChanges(const std::vector<std::string>& before, const a
                        [&](const std::string& name) { return !has(now, name); });
   const std::string_view cause = ToStd(why.message());
   for (const std::string& name : left) {
-    // The cause is that of the first loss: of several, it is the one that it names.
-    const bool is_its_own = left.size() == 1 || cause.find(name + " ") != cause.npos;
+    // The cause is that of the first change, and need not be about this replica.
+    const bool is_its_own =
+        cause.find(name + " ") != cause.npos || cause.find(name + ")") != cause.npos;
     changes_.push_back(StrCat(name, " left at step ", session_.step,
                               is_its_own ? StrCat(" (", cause, ")") : "", ": ",
                               CountReplicas(now.size())));
