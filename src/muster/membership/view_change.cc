@@ -49,9 +49,10 @@ ViewChange GetChange(const View& base, const View& view) {
   std::map<TaskId, Member> before = GetByTask(base);
   for (const Member& member : view.members) {
     const auto found = before.find(member.id.task);
-    const Member known = found != before.end() ? GetStateless(found->second) : Member();
+    const bool is_known =
+        found != before.end() && GetStateless(found->second) == GetStateless(member);
     if (found != before.end()) before.erase(found);
-    if (GetStateless(member) != known) change.members.push_back(GetStateless(member));
+    if (!is_known) change.members.push_back(GetStateless(member));
     if (change.states.empty() || change.states.back().state != member.state()) {
       change.states.push_back({.state = member.state()});
     }

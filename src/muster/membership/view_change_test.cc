@@ -45,6 +45,15 @@ TEST(ViewChangeTest, AChangeHasOnlyWhatDiffers) {
   EXPECT_EQ(ApplyChange(before, change).value(), after);
 }
 
+TEST(ViewChangeTest, AMemberOfWhichNothingIsSetIsNewToo) {
+  const View before = GetView(4, 0, {});
+  View after = before;
+  after.generation = 5;
+  after.members.emplace_back();
+  SortMembers(&after.members);
+  EXPECT_EQ(ApplyChange(before, GetChange(before, after)).value(), after);
+}
+
 TEST(ViewChangeTest, AnyViewIsMadeOfAnyOther) {
   RandomStream random(7, RandomPurpose::kSampleData, 1);
   const auto draw = [&](int64_t generation) {

@@ -355,7 +355,7 @@ absl::Status ValidateMinWorkers(const RunConfig& config, const ClusterRoleOption
   if (options.min_replicas <= config.num_worker_replicas) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat("--min-workers ", options.min_replicas,
                                            ": TF_CONFIG has ", config.num_worker_replicas,
-                                           " replicas"));
+                                           " replicas: give at most as many"));
 }
 
 absl::StatusOr<data::Shard> GetShard(const RunConfig& config, const InputSpec& input,
