@@ -38,8 +38,10 @@ def test_a_cut_cable_is_noticed_and_when_it_is_mended_they_go_on(
     while not any("waiting for all replicas" in line for line in words):
         words.append(chief.stderr.readline())
         assert words[-1], words
-    # Who notices first closes the connection, which the other may still hear.
-    noticed = ("silent", "10 s", "closed its connection", "closed the connection")
+    # Who notices first closes the connection, and says why, which the other may still hear.
+    noticed = (
+        "silent", "10 s", "closed its connection", "closed the connection", "the deadline passed"
+    )  # fmt: skip
     assert any(word in line for line in words for word in noticed), words
     cable.heal()
     hosts.finish()
