@@ -29,7 +29,9 @@ fi
 # Other runs of this program, as under a sanitizer, may go on at the same time.
 own=$(mktemp -d "${TMPDIR:-/tmp}/muster-test-XXXXXX")
 trap 'rm -rf "$own"' EXIT
-mkdir "$own/tmp"
+# A test may start a process of another user, who opens files in it.
+chmod 711 "$own"
+mkdir -m 711 "$own/tmp"
 outcome=0
 TEST_TMPDIR=$own/tmp GTEST_OUTPUT=${results:+xml:$own/} "$program" || outcome=$?
 if [[ -n $results && -e $own/$name.xml ]]; then

@@ -185,9 +185,11 @@ absl::Status Restore(const formats::BundleReader& bundle, std::span<const Tensor
       MUSTER_RETURN_IF_ERROR(bundle.Verify(tensor.name));
       continue;
     }
-    const std::span<char> memory =
-        tensor.resize ? tensor.resize(bundle.tensors().at(tensor.name).shape.front())
-                      : tensor.bytes;
+    std::span<char> memory = tensor.bytes;
+    if (tensor.resize) {
+      const int64_t rows = bundle.tensors().at(tensor.name).shape.front();
+      MUSTER_ASSIGN_OR_RETURN(memory, tensor.resize(rows));
+    }
     MUSTER_RETURN_IF_ERROR(bundle.Read(tensor.name, memory));
   }
   return absl::OkStatus();

@@ -24,8 +24,8 @@ struct Tensor {
   std::span<char> bytes;  // elements, row-major
   int variable = -1;      // the variable whose weights or slots these are (FrozenTensors); -1: none
   // To restore a tensor whose first dimension comes from the checkpoint (shape[0] is ignored):
-  // returns memory for `rows` rows. Empty: the shape is known.
-  std::function<std::span<char>(int64_t rows)> resize = {};
+  // returns memory for `rows` rows, or why there is none. Empty: the shape is known.
+  std::function<absl::StatusOr<std::span<char>>(int64_t rows)> resize = {};
   // Another process has the bytes: the tensor is not saved from here, and only checked where others
   // are restored.
   bool is_elsewhere = false;

@@ -88,7 +88,8 @@ class BundleWriter {
   // Returns its number.
   virtual int AddFile(std::string path) = 0;
   // Adds a tensor that is partitioned by its first dimension, whose rows are in such files.
-  // INVALID_ARGUMENT if `rows`, in any order, are not all of its rows.
+  // INVALID_ARGUMENT if `rows`, in any order, are not all of its rows. A tensor without
+  // elements has none, and is not partitioned.
   virtual absl::Status AddRows(std::string_view name, DataType type, std::span<const int64_t> shape,
                                std::span<const SavedRows> rows) = 0;
   virtual absl::Status Finish() = 0;

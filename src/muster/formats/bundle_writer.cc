@@ -35,6 +35,7 @@ class FileBundleWriter : public BundleWriter {
   absl::Status AddRows(std::string_view name, DataType type, std::span<const int64_t> shape,
                        std::span<const SavedRows> rows) override {
     MUSTER_ASSIGN_OR_RETURN(const uint64_t size, GetBytes(name, type, shape));
+    if (size == 0 && rows.empty()) return Add(name, type, shape, "");
     if (shape.empty() || rows.empty()) return Refused(name, "it has no rows to be divided by");
     std::vector<SavedRows> sorted(rows.begin(), rows.end());
     std::ranges::sort(sorted, {}, &SavedRows::first);

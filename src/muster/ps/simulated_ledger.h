@@ -92,8 +92,8 @@ class SimulatedLedger : protected SimulatedNetwork {
   std::vector<float> MakeLedger(const tables::DynamicTableImage& image) const {
     std::vector<float> ledger;
     for (const int64_t key : all_keys_) {
-      const auto found = std::lower_bound(image.keys.begin(), image.keys.end(), key);
-      const bool there = found != image.keys.end() && *found == key;
+      const auto found = std::ranges::find(image.keys, key);
+      const bool there = found != image.keys.end();
       ledger.push_back(there ? image.weights[static_cast<size_t>(found - image.keys.begin())] : 0);
     }
     return ledger;

@@ -181,7 +181,7 @@ DynamicTableEntries DynamicTable::Entries(int64_t first, int64_t count) const {
   const int64_t end = first + std::min(count, size() - first);
   for (int64_t i = first; i < end; ++i) {
     if (i >= rows()) {
-      const Waiting& waiting = waiting_[static_cast<size_t>(i - rows())];
+      const WaitingKey& waiting = waiting_[static_cast<size_t>(i - rows())];
       entries.keys.push_back(waiting.key);
       entries.counts.push_back(waiting.count);
       entries.last_steps.push_back(waiting.last_step);

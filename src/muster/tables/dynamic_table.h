@@ -34,6 +34,11 @@ struct DynamicTableEntries {
   std::vector<float> values = {};        // of each key with a row: its weights, then slot by slot
 };
 
+// A key without a row yet.
+struct WaitingKey {
+  int64_t key = 0, count = 0, last_step = 0;
+};
+
 // One owner thread.
 class DynamicTable {
  public:
@@ -53,16 +58,22 @@ class DynamicTable {
   // Up to `count` of the size() entries, from number `first` on. Apply and Add change the numbers
   // of entries.
   DynamicTableEntries Entries(int64_t first, int64_t count) const;
+  // By row, until Apply, Add or Clear: its key, the last step that named it, and, row after row,
+  // its weights (slot -1) or one of its slots.
+  std::span<const int64_t> keys() const { return keys_; }
+  std::span<const int64_t> last_steps() const { return last_steps_; }
+  std::span<const float> values(int slot) const {
+    return slot < 0 ? weights_ : slots_[static_cast<size_t>(slot)];
+  }
+  std::span<float> mutable_values(int slot) {
+    return slot < 0 ? weights_ : slots_[static_cast<size_t>(slot)];
+  }
+  std::span<const WaitingKey> waiting() const { return waiting_; }
   // Adds entries, even beyond the capacity. INVALID_ARGUMENT for entries that do not fit the
   // spec or whose key is already in the table.
   absl::Status Add(const DynamicTableEntries& entries);
 
  private:
-  // A key without a row yet.
-  struct Waiting {
-    int64_t key = 0, count = 0, last_step = 0;
-  };
-
   bool has_room() const { return rows() < capacity_; }
   int32_t Admit(int64_t key, int64_t step);
   int32_t NewRow(int64_t key, int64_t step);
@@ -79,7 +90,7 @@ class DynamicTable {
   std::vector<int64_t> keys_, last_steps_;  // by row
   std::vector<float> weights_;
   std::vector<std::vector<float>> slots_;
-  std::vector<Waiting> waiting_;
+  std::vector<WaitingKey> waiting_;
   std::vector<int32_t> touched_;
   std::vector<float> admitted_;  // gradients of touched_; used if some keys have no row
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "muster/tables/key_order.h"
+
 namespace muster::tables {
 namespace {
 
@@ -11,7 +13,8 @@ constexpr int64_t kEntriesAtOnce = 4096;
 std::vector<size_t> GetOrder(const std::vector<int64_t>& keys) {
   std::vector<size_t> order(keys.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return keys[a] < keys[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return IsKeyBefore(keys[a], keys[b]); });
   return order;
 }
 

@@ -1,5 +1,5 @@
-// DynamicTableImage: the contents of a table that grows, as a checkpoint stores them: sorted by
-// key, so that the bytes do not depend on how the keys were spread over servers.
+// DynamicTableImage: the contents of a table that grows, as a checkpoint stores them: in the order
+// of key_order.h, so that the bytes do not depend on how the keys were spread over servers.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct DynamicTableImage {
   void Clear(const DynamicTableSpec& spec);
   // Appends entries, in any order of keys.
   void Append(const DynamicTableEntries& entries, const DynamicTableSpec& spec);
-  // Sorts by key; call when all entries of the table are appended.
+  // Sorts by IsKeyBefore; call when all entries of the table are appended.
   void Sort(const DynamicTableSpec& spec);
   // Appends entry number i of size() to *entries.
   void CopyTo(int64_t i, const DynamicTableSpec& spec, DynamicTableEntries* entries) const;

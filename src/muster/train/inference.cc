@@ -350,18 +350,13 @@ absl::Status Estimator::Export(const std::string& folder) {
     return mode->custom.export_model(files_, inference_->specs(), inference_->views(), folder);
   }
   // A table that grows is exported with one more row, of zeros, for all keys without a row.
-  std::vector<engine::VariableView> views(inference_->views().begin(), inference_->views().end());
-  std::vector<std::span<const int64_t>> keys(views.size());
-  for (size_t i = 0; i < views.size(); ++i) {
-    tables::DynamicTableImage* const image = inference_->dynamic_tables(static_cast<int>(i));
-    if (image == nullptr) continue;
-    keys[i] = image->keys;
-    views[i].rows = std::ssize(image->keys) + 1;
-    image->weights.resize(static_cast<size_t>(views[i].rows * views[i].cols));
-    views[i].data = image->weights.data();
+  std::vector<std::span<const int64_t>> keys(inference_->specs().size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto* const image = inference_->dynamic_tables(static_cast<int>(i));
+    if (image != nullptr) keys[i] = image->keys;
   }
-  return model::ExportSavedModel(files_, mode->model.spec, inference_->specs(), views, folder, keys,
-                                 restored.step);
+  return model::ExportSavedModel(files_, mode->model.spec, inference_->specs(), inference_->views(),
+                                 folder, keys, restored.step);
 }
 
 }  // namespace muster::train

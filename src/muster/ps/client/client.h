@@ -47,10 +47,10 @@ struct ClientSpec {
 // Gives the memory of a whole variable: its weights (slot -1) or one of its slots.
 using Memory = std::function<float*(int variable, int slot)>;
 
-// What servers write of a save: their rows of the large tables.
+// What servers write of a save: their rows of the tables that they save.
 struct TableSave {
-  std::vector<std::string> paths = {};                // by server: temporary files of the folder
-  std::vector<std::vector<uint32_t>> checksums = {};  // by server: as in SavedTables
+  std::vector<std::string> paths = {};  // by server: temporary files of the folder
+  std::vector<SavedTables> saved = {};  // by server
 };
 
 // Gives the image of a whole table that grows.
@@ -126,15 +126,16 @@ class Client {
   // into another one (GetAnswerPath). Returns a server that does not; -1: all do.
   absl::StatusOr<int> FindOneWithoutFolder(const std::string& path, const std::string& text);
   // For the chief: loads a state into all servers; the lead is ready last. With `checkpoint`, the
-  // servers read large tables from it by themselves, or give them their initial values ("").
+  // servers read their tables (Variable::is_saved_by_servers) from it, or give them their initial
+  // values ("").
   absl::Status LoadAll(const Ready& ready, const Memory& memory,
                        const DynamicMemory& dynamic_table = {},
                        const std::optional<std::string>& checkpoint = std::nullopt);
   // For the chief: reads one state of all servers into memory, at `step` if training is
   // synchronous. If it is asynchronous, pulls wait meanwhile. `sequence` is the number of this
   // replica's next batch. After an error the memory has an incomplete state, and all connections
-  // are closed. With `tables`, the servers write large tables to its paths, all at once, and
-  // `memory` gets the rest.
+  // are closed. With `tables`, the servers write theirs to its paths, all at once, and `memory`
+  // gets the rest.
   absl::StatusOr<Held> SaveAll(int64_t generation, int64_t sequence, int64_t step,
                                const Memory& memory, const DynamicMemory& dynamic_table = {},
                                TableSave* tables = nullptr);
@@ -185,7 +186,7 @@ class Client {
   // Sends each server its request, and gets the answers afterwards.
   template <class A, class M>
   absl::StatusOr<std::vector<A>> AskAll(uint16_t type, const std::vector<M>& requests);
-  bool has_large_tables() const;
+  bool servers_save_tables() const;
   absl::StatusOr<Held> HoldLead(const Hold& hold, int64_t sequence);
   absl::Status MeasureAndSettle(const Measure& measure);
   bool has_one_server() const { return connections_.size() == 1; }
@@ -195,8 +196,8 @@ class Client {
   absl::Status CopyPulled(size_t server, const Pulled& pulled, const PullInto& into);
   absl::Status SendPush(size_t server, Push push, const Gradients& gradients);
   void CutGradients(size_t server, const Gradients& gradients);
-  absl::Status LoadServers(int64_t generation, const Memory& memory, bool with_large_tables);
-  absl::Status FetchServers(int64_t generation, const Memory& memory, bool with_large_tables);
+  absl::Status LoadServers(int64_t generation, const Memory& memory, bool whole);
+  absl::Status FetchServers(int64_t generation, const Memory& memory, bool whole);
   absl::Status LoadKeys(int64_t generation, size_t variable,
                         const tables::DynamicTableImage& image);
   absl::Status FetchKeys(int64_t generation, size_t variable, tables::DynamicTableImage* image);
@@ -205,7 +206,7 @@ class Client {
   // calls ask(server, slice), which sends it, and then take(server, slice, ask_next), which
   // receives the answer and calls ask_next() as soon as the server can have the next one.
   template <class AskFor, class Take>
-  absl::Status ForEachSlice(int64_t generation, bool with_large_tables, AskFor ask, Take take);
+  absl::Status ForEachSlice(int64_t generation, bool whole, AskFor ask, Take take);
 
   const ClientSpec spec_;
   const ServerDialer dial_;

@@ -19,19 +19,20 @@ int64_t KeysAtOnce(const tables::DynamicTableSpec& spec) {
 
 }  // namespace
 
-// The slices of all variables on one server, in order; of large tables only if they are wanted.
+// The slices of all variables on one server, in order; if not `whole`, without the tables that
+// servers save.
 class Client::Slices {
  public:
-  Slices(const Client& client, size_t server, int64_t generation, bool with_large_tables)
+  Slices(const Client& client, size_t server, int64_t generation, bool whole)
       : client_(client),
         server_(static_cast<int>(server)),
         generation_(generation),
-        with_large_tables_(with_large_tables) {}
+        whole_(whole) {}
 
   // None after the last one.
   std::optional<Slice> Next() {
     for (; variable_ < client_.variables_.size(); ++variable_, slot_ = -1) {
-      if (!with_large_tables_ && client_.variables_[variable_].is_large_table()) continue;
+      if (!whole_ && client_.variables_[variable_].is_saved_by_servers()) continue;
       const int64_t elements =
           client_.placement_.part(static_cast<int>(variable_), server_).elements();
       for (; slot_ < static_cast<int>(client_.variables_[variable_].slots()); ++slot_, first_ = 0) {
@@ -53,18 +54,17 @@ class Client::Slices {
   const Client& client_;
   const int server_;
   const int64_t generation_;
-  const bool with_large_tables_;
+  const bool whole_;
   size_t variable_ = 0;
   int slot_ = -1;
   int64_t first_ = 0;
 };
 
 template <class AskFor, class Take>
-absl::Status Client::ForEachSlice(int64_t generation, bool with_large_tables, AskFor ask,
-                                  Take take) {
+absl::Status Client::ForEachSlice(int64_t generation, bool whole, AskFor ask, Take take) {
   std::vector<Slices> left;
   for (size_t server = 0; server < connections_.size(); ++server) {
-    left.emplace_back(*this, server, generation, with_large_tables);
+    left.emplace_back(*this, server, generation, whole);
   }
   std::vector<std::optional<Slice>> asked(left.size());
   const auto ask_next = [&](size_t server) {
@@ -96,8 +96,8 @@ absl::StatusOr<std::vector<A>> Client::AskAll(uint16_t type, const std::vector<M
   return answers;
 }
 
-bool Client::has_large_tables() const {
-  return std::ranges::any_of(variables_, &Variable::is_large_table);
+bool Client::servers_save_tables() const {
+  return std::ranges::any_of(variables_, &Variable::is_saved_by_servers);
 }
 
 absl::StatusOr<int> Client::FindOneWithoutFolder(const std::string& path, const std::string& text) {
@@ -108,7 +108,7 @@ absl::StatusOr<int> Client::FindOneWithoutFolder(const std::string& path, const 
   return one == answers.end() ? -1 : static_cast<int>(one - answers.begin());
 }
 
-absl::Status Client::LoadServers(int64_t generation, const Memory& memory, bool with_large_tables) {
+absl::Status Client::LoadServers(int64_t generation, const Memory& memory, bool whole) {
   const auto send = [&](size_t server, Slice slice) {
     const int variable = static_cast<int>(slice.variable);
     slice_.resize(static_cast<size_t>(slice.count));
@@ -117,7 +117,7 @@ absl::Status Client::LoadServers(int64_t generation, const Memory& memory, bool 
     slice.values = slice_;
     return Send(server, kLoad, slice);
   };
-  return ForEachSlice(generation, with_large_tables, send,
+  return ForEachSlice(generation, whole, send,
                       [&](size_t server, const Slice&, auto ask_next) -> absl::Status {
                         MUSTER_RETURN_IF_ERROR(Receive<Empty>(server).status());
                         return ask_next();
@@ -130,12 +130,12 @@ absl::Status Client::LoadAll(const Ready& ready, const Memory& memory,
   const std::vector<Begin> begin(connections_.size(), {.generation = ready.generation});
   MUSTER_RETURN_IF_ERROR(AskAll<Empty>(kBegin, begin).status());
   MUSTER_RETURN_IF_ERROR(LoadServers(ready.generation, memory, !checkpoint.has_value()));
-  if (checkpoint && has_large_tables()) {
+  if (checkpoint && servers_save_tables()) {
     const std::vector<LoadTables> load(connections_.size(),
                                        {.generation = ready.generation, .checkpoint = *checkpoint});
     MUSTER_RETURN_IF_ERROR(AskAll<Empty>(kLoadTables, load).status());
   }
-  for (size_t i = 0; i < variables_.size(); ++i) {
+  for (size_t i = 0; i < variables_.size() && !checkpoint; ++i) {
     if (!variables_[i].grows()) continue;
     MUSTER_RETURN_IF_ERROR(LoadKeys(ready.generation, i, *dynamic_table(static_cast<int>(i))));
   }
@@ -145,11 +145,10 @@ absl::Status Client::LoadAll(const Ready& ready, const Memory& memory,
   return absl::OkStatus();
 }
 
-absl::Status Client::FetchServers(int64_t generation, const Memory& memory,
-                                  bool with_large_tables) {
+absl::Status Client::FetchServers(int64_t generation, const Memory& memory, bool whole) {
   const auto ask = [&](size_t server, const Slice& slice) { return Send(server, kFetch, slice); };
   return ForEachSlice(
-      generation, with_large_tables, ask,
+      generation, whole, ask,
       [&](size_t server, const Slice& slice, auto ask_next) -> absl::Status {
         MUSTER_ASSIGN_OR_RETURN(const Slice got, Receive<Slice>(server));
         if (got.values.size() != static_cast<size_t>(slice.count)) {
@@ -196,16 +195,16 @@ absl::StatusOr<Held> Client::TrySaveAll(int64_t generation, int64_t sequence, in
   for (size_t server = 1; server < connections_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(Ask<Held>(server, kHold, hold).status());
   }
-  if (tables != nullptr && has_large_tables()) {
+  if (tables != nullptr && servers_save_tables()) {
     std::vector<SaveTables> save;
     for (const std::string& path : tables->paths) {
       save.push_back({.generation = generation, .path = path});
     }
     MUSTER_ASSIGN_OR_RETURN(auto saved, AskAll<SavedTables>(kSaveTables, save));
-    for (SavedTables& each : saved) tables->checksums.push_back(std::move(each.checksums));
+    tables->saved = std::move(saved);
   }
   MUSTER_RETURN_IF_ERROR(FetchServers(generation, memory, tables == nullptr));
-  for (size_t i = 0; i < variables_.size(); ++i) {
+  for (size_t i = 0; i < variables_.size() && tables == nullptr; ++i) {
     if (!variables_[i].grows()) continue;
     MUSTER_RETURN_IF_ERROR(FetchKeys(generation, i, dynamic_table(static_cast<int>(i))));
   }

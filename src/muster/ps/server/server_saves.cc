@@ -106,4 +106,11 @@ absl::StatusOr<tables::DynamicTableEntries> ServerState::OnFetchKeys(Connection 
   return weights_.FetchKeys(slice);
 }
 
+absl::StatusOr<const tables::DynamicTable*> ServerState::OnReadKeys(Connection from,
+                                                                    int64_t generation,
+                                                                    uint32_t variable) {
+  MUSTER_RETURN_IF_ERROR(FindCurrentPeer(from, generation).status());
+  return weights_.FindDynamicTable(variable);
+}
+
 }  // namespace muster::ps

@@ -101,8 +101,10 @@ class ServerState {
   absl::Status OnRelease(Connection from, const Begin& release);
   // The slice's values; valid until the next call.
   absl::StatusOr<std::span<const float>> OnFetch(Connection from, const Slice& slice);
-
   absl::StatusOr<tables::DynamicTableEntries> OnFetchKeys(Connection from, const KeySlice& slice);
+  // A table that grows; valid until the next call.
+  absl::StatusOr<const tables::DynamicTable*> OnReadKeys(Connection from, int64_t generation,
+                                                         uint32_t variable);
   // For servers other than the lead. Returns the squares of a round that the lead has ended; empty
   // if the round is already applied here.
   absl::StatusOr<std::vector<double>> OnMeasure(Connection from, const Measure& measure);

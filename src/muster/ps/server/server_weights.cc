@@ -60,8 +60,7 @@ void ServerWeights::Divide(size_t count, size_t floats, size_t grain, const Run&
 absl::Status ServerWeights::CheckSlice(const Slice& slice) const {
   const bool known = slice.variable < variables_.size() && slice.slot >= -1 &&
                      slice.slot < static_cast<int>(variables_[slice.variable].slots());
-  const int64_t elements =
-      known ? placement_.part(static_cast<int>(slice.variable), server_).elements() : 0;
+  const int64_t elements = known ? std::ssize(memory_[slice.variable].Of(slice.slot)) : 0;
   if (known && slice.first >= 0 && slice.count >= 0 && slice.first <= elements &&
       slice.count <= elements - slice.first) {
     return absl::OkStatus();
@@ -86,11 +85,9 @@ absl::Status ServerWeights::Load(const Slice& slice) {
 
 absl::StatusOr<std::span<const float>> ServerWeights::Fetch(const Slice& slice) const {
   MUSTER_RETURN_IF_ERROR(CheckSlice(slice));
-  const Memory& memory = memory_[slice.variable];
-  const auto& values =
-      slice.slot < 0 ? memory.weights : memory.slots[static_cast<size_t>(slice.slot)];
-  return std::span(values).subspan(static_cast<size_t>(slice.first),
-                                   static_cast<size_t>(slice.count));
+  return memory_[slice.variable]
+      .Of(slice.slot)
+      .subspan(static_cast<size_t>(slice.first), static_cast<size_t>(slice.count));
 }
 
 void ServerWeights::ClearKeys() {

@@ -37,9 +37,14 @@ class ServerWeights {
   absl::Status Load(const Slice& slice);
   absl::StatusOr<std::span<const float>> Fetch(const Slice& slice) const;
 
+  // Slices of a table that grows are of the rows that it has now.
   absl::Status LoadKeys(const KeySlice& slice);
   // Returns up to slice.count entries, from number slice.first on.
   absl::StatusOr<tables::DynamicTableEntries> FetchKeys(const KeySlice& slice) const;
+  // INVALID_ARGUMENT if the variable is not a table that grows.
+  absl::StatusOr<const tables::DynamicTable*> FindDynamicTable(uint32_t variable) const {
+    return Dynamic(variable);
+  }
 
   // INVALID_ARGUMENT for rows, keys, sizes or variables that this server does not have.
   absl::Status Check(const Gradient& gradient) const;
@@ -63,7 +68,12 @@ class ServerWeights {
     std::vector<float*> slot_pointers;
     // Used instead of the vectors if the table grows.
     std::unique_ptr<tables::DynamicTable> dynamic_table;
-    std::vector<float>& Of(int slot) {
+    std::span<float> Of(int slot) {
+      if (dynamic_table != nullptr) return dynamic_table->mutable_values(slot);
+      return slot < 0 ? weights : slots[static_cast<size_t>(slot)];
+    }
+    std::span<const float> Of(int slot) const {
+      if (dynamic_table != nullptr) return dynamic_table->values(slot);
       return slot < 0 ? weights : slots[static_cast<size_t>(slot)];
     }
   };

@@ -1,5 +1,6 @@
-// TableFiles: a server's rows of the large tables (Variable::is_large_table), which it saves and
-// loads by itself where it has the model folder, so that no other task needs memory for them.
+// TableFiles: a server's rows of large tables and of tables that grow
+// (Variable::is_saved_by_servers), which it saves and loads by itself where it has the model
+// folder, so that no other task needs memory for them.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,11 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/formats/bundle.h"
 #include "muster/io/file_system.h"
 #include "muster/ps/wire/message.h"
 #include "muster/ps/wire/placement.h"
+#include "muster/tables/dynamic_table.h"
 
 namespace muster::ps {
 
@@ -25,6 +28,21 @@ struct TableStorage {
   std::function<FillNext(int variable)> initial = {};
 };
 
+// The state that a server saves and loads. An error of a call ends the save or load. Another thread
+// may use the state between two calls, but changes none of its tables.
+class TableState {
+ public:
+  virtual ~TableState() = default;
+  // Fills the slice's values, of this server's part.
+  virtual absl::Status Fetch(const Slice& slice, std::span<float> values) = 0;
+  // Calls read with a table that grows.
+  using ReadTable = std::function<void(const tables::DynamicTable& table)>;
+  virtual absl::Status ReadKeys(uint32_t variable, const ReadTable& read) = 0;
+  // Takes the slice with its values; of a table that grows after its keys.
+  virtual absl::Status Load(const Slice& slice) = 0;
+  virtual absl::Status LoadKeys(const KeySlice& slice) = 0;
+};
+
 class TableFiles {
  public:
   // What is referred to must outlive the object.
@@ -35,27 +53,22 @@ class TableFiles {
   // GetAnswerPath; "" if there is no such file, or the server may not write there.
   std::string ReadFile(const std::string& path) const;
 
-  // Fills the slice's values, of this server's part.
-  using Fetch = std::function<absl::Status(const Slice& slice, std::span<float> values)>;
   // Writes the rows into a file and syncs it. After an error there is no such file.
   // INVALID_ARGUMENT if `path` is no temporary file of the model folder.
-  absl::StatusOr<SavedTables> Save(const std::string& path, const Fetch& fetch) const;
+  absl::StatusOr<SavedTables> Save(const std::string& path, TableState& state) const;
 
-  // Takes the slice with its values.
-  using Take = std::function<absl::Status(const Slice& slice)>;
   // Reads the rows from the checkpoint, however many servers have written it; "": gives them their
   // initial values. Errors are those of formats::BundleReader; INVALID_ARGUMENT if `checkpoint` is
   // not in the model folder.
-  absl::Status Load(const std::string& checkpoint, const Take& take) const;
+  absl::Status Load(const std::string& checkpoint, TableState& state) const;
 
  private:
   bool IsHere(const std::string& path) const;
-  absl::Status SaveRows(uint32_t variable, const Fetch& fetch, io::WritableFile& file,
+  absl::Status SaveRows(uint32_t variable, TableState& state, io::WritableFile& file,
                         std::vector<uint32_t>* checksums) const;
-  absl::Status Initialize(uint32_t variable, const Take& take) const;
-  // Takes those of a table's elements [first, first + values.size()) that are of this server.
-  absl::Status TakeOwn(std::span<const RowRun> runs, int64_t first, std::span<const float> values,
-                       Slice slice, const Take& take) const;
+  absl::Status Initialize(uint32_t variable, TableState& state) const;
+  absl::Status LoadRows(uint32_t variable, const formats::BundleReader& bundle,
+                        const std::string& checkpoint, TableState& state) const;
 
   const TableStorage storage_;
   const std::span<const Variable> variables_;

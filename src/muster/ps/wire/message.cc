@@ -159,7 +159,7 @@ void Visit(V& v, M& m) {
 }
 template <class V, Is<SavedTables> M>
 void Visit(V& v, M& m) {
-  All(v, m.checksums);
+  All(v, m.checksums, m.keys);
 }
 template <class V, Is<LoadTables> M>
 void Visit(V& v, M& m) {

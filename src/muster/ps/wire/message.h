@@ -20,7 +20,7 @@ namespace muster::ps {
 using Bytes = std::vector<std::byte>;
 using ConstBytes = std::span<const std::byte>;
 
-constexpr uint32_t kVersion = 7;
+constexpr uint32_t kVersion = 8;
 
 enum MessageType : uint16_t {
   kHello = 1,        // Hello -> State
@@ -143,20 +143,25 @@ struct FileText {
   std::string text = {};  // "": there is no such file, or the server may not read it or write there
 };
 
-// The chief holds the state: the server writes its rows of the large tables (Variable) into a file
-// of the model folder, one table after the other: its weights, then slot by slot.
+// The chief holds the state: the server writes its rows of the tables that servers save (Variable)
+// into a file of the model folder, one table after the other: its weights, then slot by slot, or,
+// of a table that grows, column by column (tables/dynamic_table_columns.h), each in the order of
+// tables/key_order.h.
 struct SaveTables {
   int64_t generation = 0;
   std::string path = {};
 };
 
 struct SavedTables {
-  // CRC-32C, not masked, of each run of rows (Placement::GetRuns), in the order of the file.
+  // CRC-32C, not masked, of each run of rows (Placement::GetRuns) and of each column, in the order
+  // of the file.
   std::vector<uint32_t> checksums = {};
+  // Of each table that grows: the number of keys with a row, and that of keys without one yet.
+  std::vector<int64_t> keys = {};
 };
 
-// The chief loads a state: the server reads its rows of the large tables from a checkpoint by
-// itself.
+// The chief loads a state: the server reads its rows of the tables that servers save from a
+// checkpoint by itself.
 struct LoadTables {
   int64_t generation = 0;
   std::string checkpoint = {};  // its prefix; "": the tables get their initial values

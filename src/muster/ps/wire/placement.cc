@@ -58,12 +58,6 @@ Placement::Placement(std::span<const Variable> variables, int servers)
   }
 }
 
-int Placement::GetServerOfKey(int64_t key) const {
-  // Keys may have any pattern; the multiplier is that of Fibonacci hashing (Knuth, 6.4).
-  const uint64_t mixed = static_cast<uint64_t>(key) * 0x9e3779b97f4a7c15;
-  return static_cast<int>((mixed >> 32) % static_cast<uint64_t>(servers_));
-}
-
 // The run that begins at a server's row `local`; it may reach beyond the end of the table.
 RowRun Placement::GetRun(int server, int64_t local) const {
   const int level = std::bit_width(static_cast<uint64_t>(local / kBlocksOfSize + 1)) - 1;

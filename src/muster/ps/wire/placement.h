@@ -7,7 +7,7 @@
 // ranges of rows would give the first server nearly all of the load.) A dense variable of
 // fewer than kSplitFloats is whole on the server that has the fewest floats so far; a larger one is
 // cut into ranges of elements, at multiples of kBlockFloats. A key of a table that grows is on the
-// server that its hash selects.
+// server that tables/key_order.h says.
 #pragma once
 
 #include <bit>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "muster/ps/wire/variable.h"
+#include "muster/tables/key_order.h"
 
 namespace muster::ps {
 
@@ -71,7 +72,7 @@ class Placement {
   // All rows of a server's part of a table, in their order.
   std::vector<RowRun> GetRuns(int variable, int server) const;
   // The server of a key of any table that grows.
-  int GetServerOfKey(int64_t key) const;
+  int GetServerOfKey(int64_t key) const { return tables::GetServerOfKey(key, servers_); }
   // The number of floats on a server, of all dense variables and statistics together. A pull
   // returns them in this order.
   int64_t dense_floats(int server) const { return dense_floats_[static_cast<size_t>(server)]; }

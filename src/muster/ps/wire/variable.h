@@ -13,8 +13,12 @@
 
 namespace muster::ps {
 
-// A table of fewer bytes is saved and loaded by the chief.
+// A table of a fixed size of fewer bytes is saved and loaded by the chief.
 inline constexpr int64_t kLargeTableBytes = int64_t{1} << 20;
+// Whether servers that have the model folder save and load a table by themselves.
+constexpr bool IsSavedByServers(bool grows, int64_t elements) {
+  return grows || elements * static_cast<int64_t>(sizeof(float)) >= kLargeTableBytes;
+}
 
 struct Variable {
   enum class Kind {
@@ -42,9 +46,8 @@ struct Variable {
   bool is_table() const { return kind == Kind::kTable; }
   bool grows() const { return growth.has_value(); }
   // Whether servers can save and load their rows of it by themselves.
-  bool is_large_table() const {
-    return is_table() && !grows() && !tensors.empty() &&
-           elements() * static_cast<int64_t>(sizeof(float)) >= kLargeTableBytes;
+  bool is_saved_by_servers() const {
+    return is_table() && !tensors.empty() && IsSavedByServers(grows(), elements());
   }
   // Call for a table that grows.
   tables::DynamicTableSpec dynamic_table_spec() const {

@@ -5,14 +5,19 @@
 
 #include <algorithm>
 
+#include "muster/tables/key_order.h"
 #include "muster/train/parameter_server/ps_training_test_support.h"
 #include "muster/train/weights/dynamic_tables.h"
 
 namespace muster::train {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsSupersetOf;
+using testing::Not;
+using testing::StartsWith;
 
 // The two lists of items share a table; the linear part has its own table over one of the lists.
 constexpr std::string_view kDynamicSpec = R"(
@@ -93,7 +98,7 @@ TEST_F(DynamicTrainingTest, OneProcessGrowsItsTablesAndLearns) {
   spec.input.reader.epochs = 40;
   ASSERT_TRUE(Train("model", spec, kDynamicSpec).ok());
   const std::vector<int64_t> users = Keys("model", kUserTable);
-  EXPECT_TRUE(std::is_sorted(users.begin(), users.end()));
+  EXPECT_TRUE(std::ranges::is_sorted(users, tables::IsKeyBefore));
   for (int64_t user = 0; user < 9; ++user) EXPECT_THAT(users, testing::Contains(user));
   // An epoch has 19 steps: few of the users that appear once in it are named twice within 16 steps.
   EXPECT_LT(users.size(), 45u);
@@ -128,8 +133,7 @@ TEST_F(DynamicTrainingTest, AWarmStartTakesKeysAndRows) {
   const auto result = estimator->Train(none, progress, never_);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(Keys("new", "items"), Keys("old", "items"));
-  const std::vector<int64_t> old_users = Keys("old", kUserTable), users = Keys("new", kUserTable);
-  EXPECT_TRUE(std::includes(users.begin(), users.end(), old_users.begin(), old_users.end()));
+  EXPECT_THAT(Keys("new", kUserTable), IsSupersetOf(Keys("old", kUserTable)));
   // Rows that the one step has not touched are unchanged.
   const auto old_rows = Floats(Weights("old").at("items")),
              rows = Floats(Weights("new").at("items"));
@@ -204,6 +208,70 @@ TEST_F(DynamicTrainingTest, DeathsChangeNoByteInSynchronousTraining) {
     EXPECT_EQ(deaths, 1);
     ExpectSame(folder, "unbroken", 0);
   }
+}
+
+// Each server writes its own keys, in the order that a chief would have given all of them.
+TEST_F(DynamicTrainingTest, ServersInTheChiefsFolderSaveTheirKeys) {
+  for (const bool synchronous : {true, false}) {
+    const std::string by_chief = StrCat("chief", synchronous),
+                      by_servers = StrCat("ps", synchronous);
+    Shape shape = {.synchronous = synchronous,
+                   .replicas = synchronous ? 2 : 1,  // batches of several have no fixed order
+                   .servers = 3};
+    TrainWithPs(shape, Training(), by_chief, kDynamicSpec);
+    shape.files = files_.get();
+    shape.model_dir = by_servers;
+    TrainWithPs(shape, Training(), by_servers, kDynamicSpec);
+    ExpectSame(by_servers, by_chief, 0);
+    EXPECT_EQ(Keys(by_servers, kUserTable), Keys(by_chief, kUserTable));
+    EXPECT_THAT(List(by_servers), Contains(StartsWith("model.ckpt-0.data-00003-of-00004")));
+    EXPECT_THAT(List(by_servers), Not(Contains(HasSubstr(".tmp-"))));
+    EXPECT_THAT(List(by_chief), Contains(StartsWith("model.ckpt-0.data-00000-of-00001")));
+  }
+}
+
+TEST_F(DynamicTrainingTest, ServersLoadTheKeysOfOthers) {
+  const auto in_folder = [&](int servers) {
+    return Shape{.replicas = 2, .servers = servers, .files = files_.get(), .model_dir = "cut"};
+  };
+  TrainWithPs({.replicas = 2, .servers = 1}, Training(), "whole", kDynamicSpec);
+  TrainSpec part = Training();
+  part.max_steps = 8;
+  TrainWithPs(in_folder(2), part, "cut", kDynamicSpec);
+  part.max_steps = 16;
+  TrainWithPs(in_folder(3), part, "cut", kDynamicSpec);
+  // One of these has another folder, so that the chief loads and saves.
+  Shape with_chief = in_folder(2);
+  with_chief.servers_in_folder = 1;
+  part.max_steps = 20;
+  TrainWithPs(with_chief, part, "cut", kDynamicSpec);
+  Shape last = in_folder(2);
+  TestServers servers(last, kDynamicSpec);
+  std::atomic<int> kills = 0;
+  TrainWithPs(last, servers, Training(), "cut", kDynamicSpec, [&](int rank, Session& session) {
+    if (rank == 1 && session.step >= 24 && kills.exchange(1) == 0) servers.Kill(1);
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(kills, 1);
+  ExpectSame("cut", "whole", 1e-6f);
+  EXPECT_EQ(Keys("cut", kUserTable), Keys("whole", kUserTable));
+}
+
+TEST_F(DynamicTrainingTest, AWarmStartReachesServersThatSave) {
+  ASSERT_TRUE(Train("old", Training(), kDynamicSpec).ok());
+  TrainSpec few = Training();
+  few.max_steps = 5;
+  const auto start = [&](const std::string& folder, bool in_folder) {
+    warm_start_from_ = "old";
+    Shape shape = {.replicas = 2, .servers = 2};
+    if (in_folder) shape.files = files_.get();
+    shape.model_dir = folder;
+    TrainWithPs(shape, few, folder, kDynamicSpec);
+    EXPECT_THAT(Keys(folder, kUserTable), IsSupersetOf(Keys("old", kUserTable)));
+  };
+  start("by-servers", true);
+  start("by-chief", false);
+  ExpectSame("by-servers", "by-chief", 0);
 }
 
 TEST_F(DynamicTrainingTest, AsynchronousTrainingSurvivesReplicasAndServers) {

@@ -36,7 +36,7 @@ class PsPeers : public Peers {
   }
   bool all_have_weights() const override { return false; }
   bool IsKeptByServers(const engine::VariableSpec& spec) const override {
-    return IsLargeTable(spec);
+    return IsSavedByServers(spec);
   }
   absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) override {
     return PsStep::Create(session, MakeClient(), key_);

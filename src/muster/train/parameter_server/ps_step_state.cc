@@ -4,6 +4,7 @@
 
 #include "muster/train/loop/hooks/checkpoint_saver.h"
 #include "muster/train/parameter_server/ps_step.h"
+#include "muster/train/parameter_server/saved_rows.h"
 
 namespace muster::train {
 
@@ -30,7 +31,7 @@ absl::StatusOr<ps::Place> PsStep::GiveState(bool again) {
 
 absl::Status PsStep::LookForServersInFolder() {
   servers_save_ = false;
-  if (std::ranges::none_of(variables_, &ps::Variable::is_large_table)) return absl::OkStatus();
+  if (std::ranges::none_of(variables_, &ps::Variable::is_saved_by_servers)) return absl::OkStatus();
   const std::string path =
       io::TemporaryPath(io::JoinPath(session_.config.model_dir, "model.ckpt-look"));
   const std::string text = StrCat("incarnation ", spec_.self.incarnation, " of the chief, at ",
@@ -57,35 +58,17 @@ absl::Status PsStep::LookForServersInFolder() {
   return absl::OkStatus();
 }
 
-// The rows of a table are in the servers' files one table after the other: its weights, then slot
-// by slot, run by run.
 absl::StatusOr<checkpoint::RowFiles> PsStep::GetRowFiles(const ps::TableSave& tables) const {
   checkpoint::RowFiles files = {.paths = tables.paths};
-  const ps::Placement& placement = client_->placement();
-  std::vector<size_t> next(tables.paths.size());
-  std::vector<uint64_t> offsets(tables.paths.size());
+  SavedRowsReader saved(tables.saved);
   for (size_t i = 0; i < variables_.size(); ++i) {
     const ps::Variable& variable = variables_[i];
-    if (!variable.is_large_table()) continue;
-    for (const std::string& name : variable.tensors) {
-      auto& tensor = files.tensors.emplace_back();
-      tensor.name = name;
-      tensor.shape = {variable.rows, variable.cols};
-      for (size_t server = 0; server < next.size(); ++server) {
-        const std::vector<uint32_t>& checksums = tables.checksums[server];
-        for (const ps::RowRun& run :
-             placement.GetRuns(static_cast<int>(i), static_cast<int>(server))) {
-          if (next[server] == checksums.size()) {
-            return absl::AbortedError(StrCat("ps-", server, " has saved too few rows"));
-          }
-          tensor.rows.push_back({.file = static_cast<int>(server) + 1,
-                                 .first = run.first,
-                                 .count = run.count,
-                                 .offset = offsets[server],
-                                 .crc = checksums[next[server]++]});
-          offsets[server] += static_cast<uint64_t>(run.count * variable.cols) * sizeof(float);
-        }
-      }
+    if (!variable.is_saved_by_servers()) continue;
+    if (variable.grows()) {
+      MUSTER_RETURN_IF_ERROR(saved.AddKeys(variable, &files));
+    } else {
+      MUSTER_RETURN_IF_ERROR(
+          saved.AddRows(variable, static_cast<int>(i), client_->placement(), &files));
     }
   }
   return files;

@@ -23,7 +23,6 @@ class PsTablesTest : public PsTrainingTest {
   Shape InFolder(const std::string& folder) {
     return {.replicas = 2, .servers = 2, .files = files_.get(), .model_dir = folder};
   }
-  std::vector<std::string> List(const std::string& folder) { return files_->List(folder).value(); }
 
   const std::string spec_ = LargeSpec();
 };

@@ -202,6 +202,8 @@ class PsTrainingTest : public TrainingTest {
     return of_chief;
   }
 
+  std::vector<std::string> List(const std::string& folder) { return files_->List(folder).value(); }
+
   void ExpectSame(const std::string& folder, const std::string& wanted, float tolerance) {
     const auto weights = Weights(folder), expected = Weights(wanted);
     ASSERT_EQ(weights.size(), expected.size());

@@ -79,9 +79,9 @@ absl::StatusOr<ps::Variables> PsVariables(const model::Model& model, bool synchr
   return variables;
 }
 
-bool IsLargeTable(const engine::VariableSpec& spec) {
-  return spec.kind == engine::VariableKind::kTable && !spec.growth &&
-         spec.elements() * static_cast<int64_t>(sizeof(float)) >= ps::kLargeTableBytes;
+bool IsSavedByServers(const engine::VariableSpec& spec) {
+  return spec.kind == engine::VariableKind::kTable &&
+         ps::IsSavedByServers(spec.growth.has_value(), spec.elements());
 }
 
 }  // namespace muster::train

@@ -16,7 +16,7 @@ absl::Status CheckServable(const model::ModelSpec& spec);
 absl::StatusOr<ps::Variables> PsVariables(const model::Model& model, bool synchronous,
                                           uint64_t seed = 1);
 
-// ps::Variable::is_large_table of a model's variable.
-bool IsLargeTable(const engine::VariableSpec& spec);
+// ps::Variable::is_saved_by_servers of a model's variable.
+bool IsSavedByServers(const engine::VariableSpec& spec);
 
 }  // namespace muster::train

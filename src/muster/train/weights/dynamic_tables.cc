@@ -92,13 +92,13 @@ absl::StatusOr<std::unique_ptr<DynamicTables>> DynamicTables::ForInference(
 
 void DynamicTables::ReadImage(int variable, float* block) const {
   const auto cols = static_cast<size_t>(specs_[static_cast<size_t>(variable)].cols);
-  const std::vector<float>& weights = variables_.dynamic_tables(variable)->weights;
+  const float* const weights = variables_.views()[static_cast<size_t>(variable)].data;
   for (const int64_t key : blocks_.keys(variable)) {
     const int64_t row = index_->Find(variable, key);
     if (row < 0) {
       std::fill_n(block, cols, 0.0f);
     } else {
-      std::copy_n(weights.data() + static_cast<size_t>(row) * cols, cols, block);
+      std::copy_n(weights + static_cast<size_t>(row) * cols, cols, block);
     }
     block += cols;
   }

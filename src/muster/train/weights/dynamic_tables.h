@@ -55,9 +55,9 @@ class DynamicTables {
   static absl::StatusOr<std::unique_ptr<DynamicTables>> ForTraining(const model::Model& model,
                                                                     const Variables& variables,
                                                                     uint64_t seed);
-  // Reads rows from the images in `variables` directly. A key without a row reads as zeros. Several
-  // objects may read the same `variables` at once, each for a model of its own, but all of the same
-  // spec; `index` is made of these variables.
+  // Reads rows from `variables`, which have no slots, directly. A key without a row reads as zeros.
+  // Several objects may read the same `variables` at once, each for a model of its own, but all of
+  // the same spec; `index` is made of these variables.
   static absl::StatusOr<std::unique_ptr<DynamicTables>> ForInference(
       const model::Model& model, const Variables& variables, std::shared_ptr<const KeyIndex> index);
 

@@ -9,6 +9,7 @@
 
 #include "muster/engine/updater.h"
 #include "muster/process/memory_limit.h"
+#include "muster/tables/dynamic_table_columns.h"
 
 namespace muster::train {
 InitialWeights::InitialWeights(const engine::VariableSpec& spec, uint64_t seed, size_t index)
@@ -77,14 +78,18 @@ absl::StatusOr<std::unique_ptr<Variables>> Variables::CreateWithout(const IsElse
 absl::Status Variables::AddAll(bool with_slots, const IsElsewhere& is_elsewhere) {
   views_.resize(specs_.size());
   slots_.resize(specs_.size());
+  loaded_rows_.resize(specs_.size());
   for (size_t i = 0; i < specs_.size(); ++i) {
     const engine::VariableSpec& spec = specs_[i];
     if (spec.growth) {
       views_[i].cols = spec.shape[1];
       dynamic_tables_[i] = std::make_unique<tables::DynamicTableImage>();
-      if (with_slots) {
+      if (!with_slots) {
+        loaded_rows_[i].reset(new LoadedRows{.name = spec.name, .view = views_[i]});
+      } else {
         dynamic_tables_[i]->slots.resize(model_.optimizers[spec.group]->slots().size());
       }
+      if (is_elsewhere && is_elsewhere(spec)) elsewhere_.push_back(i);
       continue;
     }
     const int64_t rows = spec.shape.size() > 1 ? spec.shape[0] : 1;
@@ -120,6 +125,7 @@ absl::Status Variables::AllocateVariable(size_t variable, bool with_slots) {
 
 absl::Status Variables::AllocateRest() {
   for (const size_t variable : std::exchange(elsewhere_, {})) {
+    if (dynamic_tables_[variable] != nullptr) continue;  // its memory grows
     MUSTER_RETURN_IF_ERROR(AllocateVariable(variable, /*with_slots=*/true));
   }
   return absl::OkStatus();
@@ -197,38 +203,78 @@ std::vector<checkpoint::Tensor> Variables::UpdaterTensors(const std::string& pre
 // These tensors belong to no variable of FrozenTensors: an image does not change while it is saved.
 void Variables::AddDynamic(size_t variable, bool with_slots,
                            std::vector<checkpoint::Tensor>* tensors) const {
+  using Kind = tables::DynamicTableColumn::Kind;
   const engine::VariableSpec& spec = specs_[variable];
+  const int64_t cols = spec.shape[1];
   tables::DynamicTableImage& image = *dynamic_tables_[variable];
-  const auto add = [tensors]<class T>(const std::string& name, formats::DataType type, int64_t cols,
-                                      std::vector<T>* values) {
-    const auto bytes_of = [values] {
+  const auto add = [&](const tables::DynamicTableColumn& column, std::span<char> bytes,
+                       const auto& resize) {
+    auto& tensor = tensors->emplace_back();
+    tensor.name = column.name;
+    tensor.type = column.cols > 0 ? formats::DataType::kFloat : formats::DataType::kInt64;
+    tensor.shape = {static_cast<int64_t>(bytes.size() / column.bytes_of_key())};
+    if (column.cols > 0) tensor.shape.push_back(column.cols);
+    tensor.bytes = bytes;
+    tensor.resize = resize;
+    tensor.is_elsewhere = OthersHave(variable);
+  };
+  const auto add_vector = [&]<class T>(const tables::DynamicTableColumn& column,
+                                       std::vector<T>* values) {
+    const auto get_bytes = [values] {
       return std::span<char>(reinterpret_cast<char*>(values->data()), values->size() * sizeof(T));
     };
-    std::vector<int64_t> shape = {std::ssize(*values) / std::max<int64_t>(cols, 1)};
-    if (cols > 0) shape.push_back(cols);
-    tensors->push_back({.name = name,
-                        .type = type,
-                        .shape = std::move(shape),
-                        .bytes = bytes_of(),
-                        .resize = [values, cols, bytes_of](int64_t rows) {
-                          values->resize(static_cast<size_t>(rows * std::max<int64_t>(cols, 1)));
-                          return bytes_of();
-                        }});
+    const auto width = static_cast<size_t>(std::max<int64_t>(column.cols, 1));
+    add(column, get_bytes(), [=](int64_t rows) -> absl::StatusOr<std::span<char>> {
+      values->resize(static_cast<size_t>(rows) * width);
+      return get_bytes();
+    });
   };
-  const auto add_ints = [&](std::string_view part, std::vector<int64_t>* values) {
-    add(StrCat(spec.name, "/", part), formats::DataType::kInt64, 0, values);
-  };
-  add(spec.name, formats::DataType::kFloat, spec.shape[1], &image.weights);
-  add_ints("keys", &image.keys);
-  if (!with_slots) return;
-  const std::vector<std::string> names = GetTensorNames(model_, spec);
-  for (size_t k = 0; k < image.slots.size(); ++k) {
-    add(names[k + 1], formats::DataType::kFloat, spec.shape[1], &image.slots[k]);
+  const auto columns = with_slots
+                           ? tables::GetDynamicTableColumns(GetTensorNames(model_, spec), cols)
+                           : tables::GetColumnsForInference(spec.name, cols);
+  for (const tables::DynamicTableColumn& column : columns) {
+    switch (column.kind) {
+      case Kind::kValues:
+        if (LoadedRows* const loaded = loaded_rows_[variable].get()) {
+          add(column, {}, [loaded](int64_t rows) { return loaded->Resize(rows); });
+        } else {
+          add_vector(column, column.slot < 0 ? &image.weights
+                                             : &image.slots[static_cast<size_t>(column.slot)]);
+        }
+        break;
+      case Kind::kKeys:
+        add_vector(column, &image.keys);
+        break;
+      case Kind::kLastSteps:
+        add_vector(column, &image.last_steps);
+        break;
+      case Kind::kWaitingKeys:
+        add_vector(column, &image.waiting_keys);
+        break;
+      case Kind::kWaitingCounts:
+        add_vector(column, &image.waiting_counts);
+        break;
+      case Kind::kWaitingLastSteps:
+        add_vector(column, &image.waiting_last_steps);
+        break;
+    }
   }
-  add_ints("last_steps", &image.last_steps);
-  add_ints("waiting_keys", &image.waiting_keys);
-  add_ints("waiting_counts", &image.waiting_counts);
-  add_ints("waiting_last_steps", &image.waiting_last_steps);
+}
+
+absl::StatusOr<std::span<char>> Variables::LoadedRows::Resize(int64_t rows) {
+  memory.reset();
+  view.rows = 0;
+  MUSTER_ASSIGN_OR_RETURN(memory,
+                          AllocateWeights((rows + 1) * view.cols, name, process::GetFreeMemory()));
+  view.data = memory.get();
+  view.rows = rows + 1;
+  const std::span<float> values(view.data, static_cast<size_t>(rows * view.cols));
+  std::fill_n(values.data() + values.size(), view.cols, 0.0f);
+  return std::span(reinterpret_cast<char*>(values.data()), values.size_bytes());
+}
+
+bool Variables::OthersHave(size_t variable) const {
+  return std::ranges::find(elsewhere_, variable) != elsewhere_.end();
 }
 
 absl::Status Variables::StartDynamic(int variable, std::vector<int64_t> keys,
@@ -260,8 +306,10 @@ absl::Status Variables::CheckDynamic() const {
     const size_t floats = rows * static_cast<size_t>(specs_[i].shape[1]);
     // Without slots there are no steps either.
     const bool whole = image.slots.empty() && image.last_steps.empty();
+    const LoadedRows* const loaded = loaded_rows_[i].get();
+    const size_t weights = loaded == nullptr ? image.weights.size() : loaded->floats();
     const auto fits = [&](const std::vector<float>& slot) { return slot.size() == floats; };
-    if (image.weights.size() == floats && std::ranges::all_of(image.slots, fits) &&
+    if (weights == floats && std::ranges::all_of(image.slots, fits) &&
         (whole || image.last_steps.size() == rows) && image.waiting_counts.size() == waiting &&
         image.waiting_last_steps.size() == waiting) {
       continue;

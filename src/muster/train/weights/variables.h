@@ -2,6 +2,7 @@
 // only reads it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -60,7 +61,8 @@ class Variables {
   // be called.
   static std::unique_ptr<Variables> WithoutMemory(const model::Model& model);
 
-  // The views and specs of all variables, in the engine's order.
+  // The views and specs of all variables, in the engine's order. Without slots, the view of a table
+  // that grows has the rows that were loaded, in the order of the image's keys, and one of zeros.
   std::span<const engine::VariableView> views() const { return views_; }
   std::span<const engine::VariableSpec> specs() const { return specs_; }
   // Slots of one variable, in the order of its optimizer's slots(); empty for state.
@@ -70,9 +72,11 @@ class Variables {
   // The updater's slots as tensors with the names "PREFIX/SLOT".
   std::vector<checkpoint::Tensor> UpdaterTensors(const std::string& prefix) const;
 
-  // The whole state of a table that grows, as in the newest checkpoint or for the next one; views()
-  // and slots() are empty for such a table. Null for other variables. Call CheckDynamic
-  // after images were filled from a file: DATA_LOSS if their tensors do not fit each other.
+  // The whole state of a table that grows, as in the newest checkpoint or for the next one, unless
+  // other processes have it; views() and slots() are empty for such a table. Without slots it has
+  // the keys alone. Null for other
+  // variables. Call CheckDynamic after images were filled from a file: DATA_LOSS if their tensors
+  // do not fit each other.
   tables::DynamicTableImage* dynamic_tables(int variable) const {
     return dynamic_tables_[static_cast<size_t>(variable)].get();
   }
@@ -104,8 +108,21 @@ class Variables {
   uint64_t parameters() const;  // trained floats, without slots and moving statistics
 
  private:
+  // The rows of a table that grows, loaded for inference.
+  struct LoadedRows {
+    // Allocates `rows` rows and one of zeros.
+    absl::StatusOr<std::span<char>> Resize(int64_t rows);
+    size_t floats() const {  // without the row of zeros
+      return static_cast<size_t>(std::max<int64_t>(view.rows - 1, 0) * view.cols);
+    }
+    const std::string& name;
+    engine::VariableView& view;
+    WeightMemory memory = {};
+  };
+
   explicit Variables(const model::Model& model);
   void AddDynamic(size_t variable, bool with_slots, std::vector<checkpoint::Tensor>* tensors) const;
+  bool OthersHave(size_t variable) const;
   absl::Status AddAll(bool with_slots, const IsElsewhere& is_elsewhere);
   absl::Status AllocateVariable(size_t variable, bool with_slots);
   absl::StatusOr<float*> Allocate(int64_t elements, const std::string& name);
@@ -121,6 +138,8 @@ class Variables {
   std::vector<std::vector<float*>> slots_;
   std::vector<std::span<char>> updater_slots_;
   std::vector<std::unique_ptr<tables::DynamicTableImage>> dynamic_tables_;  // by variable
+  // Without slots: the rows of the tables that grow, by variable.
+  std::vector<std::unique_ptr<LoadedRows>> loaded_rows_;
   checkpoint::FrozenTensors* frozen_ = nullptr;
 };
 
