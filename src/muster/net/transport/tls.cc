@@ -73,7 +73,8 @@ std::string IssuerName(x509_st* certificate) {
 Tls::Tls(std::unique_ptr<const Contexts> contexts, std::string authority, uint64_t records_per_key)
     : contexts_(std::move(contexts)),
       authority_(std::move(authority)),
-      records_per_key_(records_per_key) {}
+      records_per_key_(records_per_key),
+      sessions_(std::make_unique<TlsSessions>()) {}
 
 Tls::~Tls() = default;
 
@@ -90,6 +91,7 @@ absl::StatusOr<std::shared_ptr<const Tls>> Tls::Create(const std::string& author
       contexts->client,
       net::internal::MakeClientContext(
           {.authority = authority, .certificate = client.certificate, .key = client.key}));
+  TlsSessions::Allow(contexts->server->native_handle());
   if (SSL_CTX_set_ciphersuites(contexts->client->native_handle(), kCiphers) != 1) {
     ERR_clear_error();
     return absl::InternalError("TLS: OpenSSL knows no ciphers of TLS 1.3");

@@ -7,6 +7,7 @@
 
 #include "muster/base/status.h"
 #include "muster/net/tls/certs.h"
+#include "muster/net/transport/tls_sessions.h"
 
 // OpenSSL's SSL_CTX and X509.
 struct ssl_ctx_st;
@@ -15,7 +16,7 @@ struct x509_st;
 namespace muster::net::transport {
 
 // A task both accepts and dials: it has a certificate for each role, both from the job's authority,
-// and trusts only that authority. Immutable: usable from any thread.
+// and trusts only that authority. Thread-safe: all but the sessions is immutable.
 class Tls {
  public:
   // RFC 8446, 5.5: a key of AES-GCM is good for 2^24.5 full records.
@@ -42,6 +43,7 @@ class Tls {
   // authorities may have the same name.
   const std::string& authority() const { return authority_; }
   uint64_t records_per_key() const { return records_per_key_; }
+  TlsSessions& sessions() const { return *sessions_; }
 
  private:
   struct Contexts;
@@ -50,6 +52,7 @@ class Tls {
   const std::unique_ptr<const Contexts> contexts_;
   const std::string authority_;
   const uint64_t records_per_key_;
+  const std::unique_ptr<TlsSessions> sessions_;
 };
 
 // The issuer of the certificate, in the form of Tls::authority().

@@ -2,9 +2,10 @@
 //
 // Both sides present a certificate of the job's authority (tls.h); the dialing side checks that the
 // other's is for the host that it dialed. Once the accepting side trusts the dialing one it sends 8
-// bytes to say so, so that a refusal is known before anything else is sent. No sessions are
-// resumed. Keys change before AES-GCM's limit (RFC 8446, 5.5). A truncated connection is detected
-// as without TLS: frames carry their length. See docs/formats/frames.md.
+// bytes to say so, so that a refusal is known before anything else is sent. A connection to a
+// process that was dialed before resumes its session (tls_sessions.h). Keys change before AES-GCM's
+// limit (RFC 8446, 5.5). A truncated connection is detected as without TLS: frames carry their
+// length. See docs/formats/frames.md.
 #pragma once
 
 #include <array>
@@ -59,6 +60,8 @@ class TlsStream : public Stream {
   void Disarm() override;
   void Close() override;
   std::string binding() const override;
+  // Whether an earlier session was resumed: then neither side has shown its certificate again.
+  bool is_resumed() const;
 
  private:
   static constexpr size_t kRecordBytes = size_t{16} << 10;  // of payload, TLS's limit

@@ -69,8 +69,11 @@ absl::StatusOr<std::unique_ptr<Stream>> TlsStream::Dialed(std::unique_ptr<Stream
   MUSTER_RETURN_IF_ERROR(net::internal::ExpectHost(ssl, host));
   SSL_set_connect_state(ssl);
   stream->host_ = host;
+  const std::string peer = StrCat(host, " at ", stream->peer());
+  stream->tls_->sessions().Offer(peer, ssl);
   MUSTER_RETURN_IF_ERROR(stream->Shake(deadline, interrupt));
   MUSTER_RETURN_IF_ERROR(stream->AwaitWelcome(deadline, interrupt));
+  stream->tls_->sessions().Keep(peer, ssl);
   return stream;
 }
 
@@ -85,6 +88,8 @@ absl::StatusOr<std::unique_ptr<Stream>> TlsStream::Accepted(std::unique_ptr<Stre
   MUSTER_RETURN_IF_ERROR(stream->SendWelcome(deadline, interrupt));
   return stream;
 }
+
+bool TlsStream::is_resumed() const { return SSL_session_reused(ssl_.get()) == 1; }
 
 absl::Status TlsStream::Await(bool read, Deadline deadline, const Interrupt& interrupt) {
   const Awaited one = {.stream = inner_.get(), .read = read, .write = !read};

@@ -2,9 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -15,6 +12,7 @@
 #include "muster/net/transport/channel.h"
 #include "muster/net/transport/fault_stream.h"
 #include "muster/net/transport/socket_stream.h"
+#include "muster/net/transport/test_certificates.h"
 #include "muster/net/transport/test_streams.h"
 #include "muster/net/transport/wait.h"
 
@@ -25,37 +23,13 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
+constexpr long kDay = 24L * 3600;
+
 Credentials GetServer(const Credentials& authority, const std::string& host = "127.0.0.1") {
   return MakeCertificate(authority, {.name = "job", .hosts = {host}}).value();
 }
 Credentials MakeClient(const Credentials& authority) {
   return MakeCertificate(authority, {.name = "job", .use = CertificateUse::kClient}).value();
-}
-
-template <typename Read>
-auto FromPem(const std::string& text, Read read) {
-  BIO* const bio = BIO_new_mem_buf(text.data(), static_cast<int>(text.size()));
-  auto* const found = read(bio, nullptr, nullptr, nullptr);
-  BIO_free(bio);
-  return found;
-}
-
-// The same certificate, of yesterday.
-Credentials Expired(const Credentials& authority, Credentials credentials) {
-  X509* const certificate = FromPem(credentials.certificate, PEM_read_bio_X509);
-  EVP_PKEY* const key = FromPem(authority.key, PEM_read_bio_PrivateKey);
-  X509_gmtime_adj(X509_getm_notBefore(certificate), -2L * 24 * 3600);
-  X509_gmtime_adj(X509_getm_notAfter(certificate), -1L * 24 * 3600);
-  EXPECT_NE(X509_sign(certificate, key, EVP_sha256()), 0);
-  BIO* const bio = BIO_new(BIO_s_mem());
-  PEM_write_bio_X509(bio, certificate);
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio, &data);
-  credentials.certificate.assign(data, static_cast<size_t>(size));
-  BIO_free(bio);
-  X509_free(certificate);
-  EVP_PKEY_free(key);
-  return credentials;
 }
 
 Token JobKey(char digit) { return Token::Parse(std::string(64, digit), "test").value(); }
@@ -154,13 +128,15 @@ TEST_F(TlsStreamTest, ATaskWithoutACertificateIsRefused) {
 TEST_F(TlsStreamTest, AnExpiredCertificateIsRefusedAtEitherEnd) {
   const Credentials server = GetServer(authority_), client = MakeClient(authority_);
   const auto late_client =
-      Tls::Create(authority_.certificate, server, Expired(authority_, client)).value();
+      Tls::Create(authority_.certificate, server, WithLife(authority_, client, -kDay, -kDay / 2))
+          .value();
   Outcome outcome = Meet(Everywhere(late_client), safe_);
   EXPECT_EQ(outcome.dialed.code(), absl::StatusCode::kUnauthenticated) << outcome.dialed;
   EXPECT_THAT(Text(outcome.dialed), HasSubstr("certificate expired"));
   EXPECT_THAT(outcome.accepted, AllOf(HasSubstr("has expired"), HasSubstr("muster certs")));
   const auto late_server =
-      Tls::Create(authority_.certificate, Expired(authority_, server), client).value();
+      Tls::Create(authority_.certificate, WithLife(authority_, server, -kDay, -kDay / 2), client)
+          .value();
   outcome = Meet(safe_, Everywhere(late_server));
   EXPECT_EQ(outcome.dialed.code(), absl::StatusCode::kUnauthenticated) << outcome.dialed;
   EXPECT_THAT(Text(outcome.dialed), AllOf(HasSubstr("has expired"), HasSubstr("muster certs")));

@@ -20,6 +20,8 @@
 #include "muster/net/transport/dial.h"
 #include "muster/net/transport/listener.h"
 #include "muster/net/transport/protect.h"
+#include "muster/net/transport/socket_stream.h"
+#include "muster/net/transport/tls_stream.h"
 
 namespace muster::net::transport {
 namespace {
@@ -206,6 +208,31 @@ void Raw(benchmark::State& state, Kind kind, bool echo) {
   close(there);
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(size));
 }
+
+// A TLS connection from its first byte to the welcome; argument 1: it resumes the session of the
+// one before. The CPU time is that of both ends.
+void TlsHandshake(benchmark::State& state) {
+  const bool resumes = state.range(0) != 0;
+  const auto never = Interrupt::Create().value();
+  Protection protection = TlsHere();
+  for (auto _ : state) {
+    if (!resumes) {
+      state.PauseTiming();
+      protection = TlsHere();
+      state.ResumeTiming();
+    }
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) std::abort();
+    std::thread accepts([&] {
+      auto inner = SocketStream::Create(process::Descriptor(fds[1]), "near").value();
+      TlsStream::Accepted(std::move(inner), protection.tls, Soon(), *never).value();
+    });
+    auto inner = SocketStream::Create(process::Descriptor(fds[0]), "far").value();
+    TlsStream::Dialed(std::move(inner), protection.tls, "127.0.0.1", Soon(), *never).value();
+    accepts.join();
+  }
+}
+BENCHMARK(TlsHandshake)->Arg(0)->Arg(1)->MeasureProcessCPUTime()->UseRealTime();
 
 void Small(benchmark::internal::Benchmark* one) {
   one->Arg(8)->Arg(1 << 10)->Arg(64 << 10)->UseRealTime();
