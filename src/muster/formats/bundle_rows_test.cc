@@ -43,6 +43,19 @@ class PartitionedTest : public testing::Test {
                                         {2, 1, 2, 0, Crc32c("row1row1row2row2")}};
 };
 
+// A table that grows has no rows at first.
+TEST_F(PartitionedTest, ATensorWithoutElementsHasNoRows) {
+  const auto writer = BundleWriter::Create(*files_, "b").value();
+  writer->AddFile("one");
+  const std::vector<int64_t> none = {0, 2}, some = {1, 2};
+  ASSERT_TRUE(writer->AddRows("none", DataType::kFloat, none, {}).ok());
+  EXPECT_FALSE(writer->AddRows("some", DataType::kFloat, some, {}).ok());
+  ASSERT_TRUE(writer->Finish().ok());
+  const auto reader = BundleReader::Open(*files_, "b").value();
+  EXPECT_EQ(reader->tensors().at("none").shape, none);
+  EXPECT_EQ(ReadTensorBytes(*reader, "none").value(), "");
+}
+
 TEST_F(PartitionedTest, RowsOfSeveralFilesAreOneTensor) {
   ASSERT_TRUE(Write(rows_).ok());
   EXPECT_THAT(*files_->List("."),

@@ -64,8 +64,8 @@ std::pair<std::string, uint16_t> ReadAddress(const sockaddr_storage& storage) {
 absl::Status ListenError(int error, const std::string& where) {
   const absl::Status status = ErrnoStatus(error, StrCat("listen on ", where));
   if (error == EADDRINUSE) {
-    return absl::AlreadyExistsError(
-        StrCat(status.message(), "; another program has this port: choose another, or 0"));
+    return absl::AlreadyExistsError(StrCat(
+        status.message(), "; another program has this port: end it, or choose another port"));
   }
   if (error == EADDRNOTAVAIL) {
     return absl::InvalidArgumentError(

@@ -35,6 +35,7 @@ DynamicTable::DynamicTable(const DynamicTableSpec& spec, int shares)
       slots_(spec.slots()) {}
 
 void DynamicTable::Clear() {
+  ++changes_;
   places_.clear();
   keys_.clear();
   last_steps_.clear();
@@ -147,6 +148,7 @@ void DynamicTable::Expire(int64_t step) {
 
 void DynamicTable::Apply(std::span<const int64_t> keys, std::span<const float> gradient,
                          int64_t step) {
+  ++changes_;
   touched_.clear();
   admitted_.clear();
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -202,6 +204,7 @@ DynamicTableEntries DynamicTable::Entries(int64_t first, int64_t count) const {
 }
 
 absl::Status DynamicTable::Add(const DynamicTableEntries& entries) {
+  ++changes_;
   const size_t n = entries.keys.size();
   const auto rows =
       static_cast<size_t>(std::count(entries.counts.begin(), entries.counts.end(), 0));

@@ -69,6 +69,8 @@ class DynamicTable {
     return slot < 0 ? weights_ : slots_[static_cast<size_t>(slot)];
   }
   std::span<const WaitingKey> waiting() const { return waiting_; }
+  // How often Apply, Add or Clear was called.
+  uint64_t changes() const { return changes_; }
   // Adds entries, even beyond the capacity. INVALID_ARGUMENT for entries that do not fit the
   // spec or whose key is already in the table.
   absl::Status Add(const DynamicTableEntries& entries);
@@ -91,6 +93,7 @@ class DynamicTable {
   std::vector<float> weights_;
   std::vector<std::vector<float>> slots_;
   std::vector<WaitingKey> waiting_;
+  uint64_t changes_ = 0;
   std::vector<int32_t> touched_;
   std::vector<float> admitted_;  // gradients of touched_; used if some keys have no row
 };

@@ -135,8 +135,8 @@ absl::Status Client::LoadAll(const Ready& ready, const Memory& memory,
                                        {.generation = ready.generation, .checkpoint = *checkpoint});
     MUSTER_RETURN_IF_ERROR(AskAll<Empty>(kLoadTables, load).status());
   }
-  for (size_t i = 0; i < variables_.size() && !checkpoint; ++i) {
-    if (!variables_[i].grows()) continue;
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    if (!variables_[i].grows() || (checkpoint && variables_[i].is_saved_by_servers())) continue;
     MUSTER_RETURN_IF_ERROR(LoadKeys(ready.generation, i, *dynamic_table(static_cast<int>(i))));
   }
   for (size_t server = connections_.size(); server-- > 0;) {
@@ -204,8 +204,9 @@ absl::StatusOr<Held> Client::TrySaveAll(int64_t generation, int64_t sequence, in
     tables->saved = std::move(saved);
   }
   MUSTER_RETURN_IF_ERROR(FetchServers(generation, memory, tables == nullptr));
-  for (size_t i = 0; i < variables_.size() && tables == nullptr; ++i) {
-    if (!variables_[i].grows()) continue;
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    const Variable& variable = variables_[i];
+    if (!variable.grows() || (tables != nullptr && variable.is_saved_by_servers())) continue;
     MUSTER_RETURN_IF_ERROR(FetchKeys(generation, i, dynamic_table(static_cast<int>(i))));
   }
   for (size_t server = 0; server < connections_.size(); ++server) {

@@ -20,7 +20,7 @@ struct Place {
   int64_t step = 0;
   std::vector<std::string> positions = {};
   Counts counts = {};
-  // Of a state to load: the checkpoint from which the servers read large tables by themselves, ""
+  // Of a state to load: the checkpoint from which the servers read their tables by themselves, ""
   // if these begin with their initial values. None: all weights are in the chief's memory.
   std::optional<std::string> checkpoint = std::nullopt;
 };

@@ -23,16 +23,21 @@ constexpr size_t kPieceBytes = size_t{256} << 10;
 // The places of keys in the order of a checkpoint.
 using Order = std::vector<uint32_t>;
 
-// `get_key` returns the key at a place.
-template <class GetKey>
-Order Sort(size_t count, GetKey get_key) {
-  std::vector<std::pair<uint64_t, uint32_t>> keys(count);
-  for (size_t i = 0; i < count; ++i) {
-    keys[i] = {tables::SpreadKey(get_key(i)), static_cast<uint32_t>(i)};
+// `get_key` returns the key at a place of `keys`.
+template <class Keys, class GetKey>
+std::vector<std::pair<uint64_t, uint32_t>> Spread(const Keys& keys, GetKey get_key) {
+  std::vector<std::pair<uint64_t, uint32_t>> spread;
+  spread.reserve(keys.size());
+  for (const auto& each : keys) {
+    spread.emplace_back(tables::SpreadKey(get_key(each)), static_cast<uint32_t>(spread.size()));
   }
-  std::ranges::sort(keys);
-  Order order(count);
-  std::ranges::transform(keys, order.begin(), &std::pair<uint64_t, uint32_t>::second);
+  return spread;
+}
+
+Order Sort(std::vector<std::pair<uint64_t, uint32_t>> spread) {
+  std::ranges::sort(spread);
+  Order order(spread.size());
+  std::ranges::transform(spread, order.begin(), &std::pair<uint64_t, uint32_t>::second);
   return order;
 }
 
@@ -106,7 +111,7 @@ class ColumnReader {
 
   absl::StatusOr<OwnKeys> ReadKeys(Kind kind, int server, int servers) const {
     OwnKeys own;
-    MUSTER_RETURN_IF_ERROR(ForEach(kind, [&](int64_t place, int64_t key) {
+    MUSTER_RETURN_IF_ERROR(ForEach(kind, {}, [&](int64_t place, int64_t key) {
       if (tables::GetServerOfKey(key, servers) == server) own.Add(place, key);
     }));
     return own;
@@ -116,7 +121,7 @@ class ColumnReader {
   absl::StatusOr<std::vector<int64_t>> ReadNumbers(Kind kind, const OwnKeys& own) const {
     std::vector<int64_t> numbers;
     auto run = own.runs.begin();
-    MUSTER_RETURN_IF_ERROR(ForEach(kind, [&](int64_t place, int64_t number) {
+    MUSTER_RETURN_IF_ERROR(ForEach(kind, GetWanted(own.runs), [&](int64_t place, int64_t number) {
       while (run != own.runs.end() && run->first + run->count <= place) ++run;
       if (run != own.runs.end() && run->first <= place) numbers.push_back(number);
     }));
@@ -141,18 +146,19 @@ class ColumnReader {
                                       "' is of another number of keys"));
   }
 
-  // Calls take(place, number) for each number of the column.
+  // Calls take(place, number) for each number of the column, or only for wanted slices.
   template <class Take>
-  absl::Status ForEach(Kind kind, Take take) const {
+  absl::Status ForEach(Kind kind, const formats::BundleReader::WantsRows& wants, Take take) const {
     const auto column = std::ranges::find(columns_, kind, &DynamicTableColumn::kind);
-    return bundle_.ReadPieces(column->name, {}, [&](uint64_t offset, std::span<const char> piece) {
-      int64_t number = 0;
-      for (size_t at = 0; at + sizeof number <= piece.size(); at += sizeof number) {
-        std::memcpy(&number, piece.data() + at, sizeof number);
-        take(static_cast<int64_t>((offset + at) / sizeof number), number);
-      }
-      return absl::OkStatus();
-    });
+    return bundle_.ReadPieces(
+        column->name, wants, [&](uint64_t offset, std::span<const char> piece) {
+          int64_t number = 0;
+          for (size_t at = 0; at + sizeof number <= piece.size(); at += sizeof number) {
+            std::memcpy(&number, piece.data() + at, sizeof number);
+            take(static_cast<int64_t>((offset + at) / sizeof number), number);
+          }
+          return absl::OkStatus();
+        });
   }
 
   const Variable& table_;
@@ -176,12 +182,15 @@ absl::Status AddKeys(const Variable& table, uint32_t variable, std::span<const i
       return std::vector<int64_t>(part.begin(), part.end());
     };
     const bool have_rows = counts.empty();
-    MUSTER_RETURN_IF_ERROR(
+    const absl::Status added =
         state.LoadKeys({.variable = variable,
                         .keys = cut(keys),
                         .counts = have_rows ? std::vector<int64_t>(n) : cut(counts),
                         .last_steps = cut(last_steps),
-                        .values = std::span(zeros).first(have_rows ? n * floats : 0)}));
+                        .values = std::span(zeros).first(have_rows ? n * floats : 0)});
+    // The checkpoint has a key twice, or a count of 0.
+    if (absl::IsInvalidArgument(added)) return absl::DataLossError(added.message());
+    MUSTER_RETURN_IF_ERROR(added);
   }
   return absl::OkStatus();
 }
@@ -190,16 +199,15 @@ absl::Status AddKeys(const Variable& table, uint32_t variable, std::span<const i
 
 absl::Status SaveKeys(const Variable& table, uint32_t variable, TableState& state,
                       io::WritableFile& file, SavedTables* saved) {
-  Order rows, waiting;
-  {
-    std::vector<int64_t> keys, waiting_keys;
-    MUSTER_RETURN_IF_ERROR(state.ReadKeys(variable, [&](const DynamicTable& read) {
-      keys.assign(read.keys().begin(), read.keys().end());
-      for (const tables::WaitingKey& each : read.waiting()) waiting_keys.push_back(each.key);
-    }));
-    rows = Sort(keys.size(), [&](size_t i) { return keys[i]; });
-    waiting = Sort(waiting_keys.size(), [&](size_t i) { return waiting_keys[i]; });
-  }
+  uint64_t changes = 0;
+  std::vector<std::pair<uint64_t, uint32_t>> spread, spread_waiting;
+  MUSTER_RETURN_IF_ERROR(state.ReadKeys(variable, [&](const DynamicTable& read) {
+    changes = read.changes();
+    spread = Spread(read.keys(), [](int64_t key) { return key; });
+    spread_waiting =
+        Spread(read.waiting(), [](const tables::WaitingKey& waiting) { return waiting.key; });
+  }));
+  const Order rows = Sort(std::move(spread)), waiting = Sort(std::move(spread_waiting));
   saved->keys.push_back(std::ssize(rows));
   saved->keys.push_back(std::ssize(waiting));
   std::vector<char> piece;
@@ -211,9 +219,14 @@ absl::Status SaveKeys(const Variable& table, uint32_t variable, TableState& stat
       const auto places = left.first(std::min(left.size(), keys_at_once));
       left = left.subspan(places.size());
       piece.resize(places.size() * column.bytes_of_key());
+      bool has_changed = false;
       MUSTER_RETURN_IF_ERROR(state.ReadKeys(variable, [&](const DynamicTable& read) {
-        CopyColumn(read, column, places, piece.data());
+        has_changed = read.changes() != changes;
+        if (!has_changed) CopyColumn(read, column, places, piece.data());
       }));
+      if (has_changed) {
+        return absl::AbortedError(StrCat("table ", table.name, " changed while it was saved"));
+      }
       const std::string_view bytes(piece.data(), piece.size());
       crc = ExtendCrc32c(crc, bytes);
       MUSTER_RETURN_IF_ERROR(file.Append(bytes));

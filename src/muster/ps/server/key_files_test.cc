@@ -8,7 +8,8 @@
 #include <map>
 #include <memory>
 
-#include "muster/model/spec/model_spec_test_util.h"
+#include "muster/base/crc32c.h"
+#include "muster/io/memory_file_system.h"
 #include "muster/tables/dynamic_table_columns.h"
 #include "muster/tables/key_order.h"
 
@@ -157,8 +158,14 @@ TEST_F(KeyFilesTest, SavedKeysAreInTheOrderOfACheckpoint) {
   ASSERT_TRUE(SaveKeys(table_, 0, state, *file, &saved).ok());
   ASSERT_TRUE(file->Close().ok());
   EXPECT_THAT(saved.keys, testing::ElementsAre(1000, 10));
-  EXPECT_EQ(saved.checksums.size(), 8u);
   const std::string bytes = io::ReadFile(*files_, "rows").value();
+  ASSERT_EQ(saved.checksums.size(), 8u);
+  size_t at = 0, column_at = 0;
+  for (const auto& column : tables::GetDynamicTableColumns(table_.tensors, kCols)) {
+    const size_t size = (column.is_of_waiting() ? 10 : 1000) * column.bytes_of_key();
+    EXPECT_EQ(saved.checksums[column_at++], Crc32c(std::string_view(bytes).substr(at, size)));
+    at += size;
+  }
   ASSERT_EQ(bytes.size(), 1000 * (3 * kCols * sizeof(float) + 16) + 10 * 24);
   std::vector<int64_t> keys(1000);
   const size_t weights = 1000 * kCols * sizeof(float);
@@ -169,6 +176,36 @@ TEST_F(KeyFilesTest, SavedKeysAreInTheOrderOfACheckpoint) {
     std::memcpy(&value, bytes.data() + i * kCols * sizeof(float), sizeof value);
     EXPECT_EQ(value, static_cast<float>(keys[i] / 10));
   }
+}
+
+// The chief has given up the save, and training continues.
+TEST_F(KeyFilesTest, ATableThatChangesIsNotSaved) {
+  class Changing : public OneTable {
+   public:
+    using OneTable::OneTable;
+    absl::Status ReadKeys(uint32_t variable, const ReadTable& read) override {
+      MUSTER_RETURN_IF_ERROR(OneTable::ReadKeys(variable, read));
+      table().Clear();
+      return absl::OkStatus();
+    }
+  };
+  WriteCheckpoint(1000, 10);
+  Changing state(table_);
+  ASSERT_TRUE(LoadPart(0, 1, &state).ok());
+  const auto file = files_->OpenForWrite("rows").value();
+  SavedTables saved;
+  const absl::Status status = SaveKeys(table_, 0, state, *file, &saved);
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+}
+
+TEST_F(KeyFilesTest, AKeyThatIsThereTwiceIsRefused) {
+  WriteCheckpoint(10, 4, [](ColumnKind kind, int, std::string* bytes) {
+    if (kind == ColumnKind::kKeys) bytes->replace(0, 8, bytes->substr(8, 8));
+  });
+  OneTable state(table_);
+  const absl::Status refused = LoadPart(0, 1, &state);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kDataLoss) << refused;
+  EXPECT_THAT(ToStd(refused.message()), HasSubstr("appears twice"));
 }
 
 TEST_F(KeyFilesTest, TensorsThatDoNotFitEachOtherAreRefused) {

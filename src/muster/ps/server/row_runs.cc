@@ -12,6 +12,13 @@ std::span<const RowRun>::iterator FindRun(std::span<const RowRun> runs, int64_t 
                                   [](const RowRun& each) { return each.first + each.count; });
 }
 
+formats::BundleReader::WantsRows GetWanted(std::span<const RowRun> runs) {
+  return [runs](int64_t first, int64_t count) {
+    const auto run = FindRun(runs, first);
+    return run != runs.end() && run->first < first + count;
+  };
+}
+
 absl::Status LoadOwn(std::span<const RowRun> runs, int64_t cols, int64_t first,
                      std::span<const float> values, Slice slice, TableState& state) {
   const int64_t end = first + std::ssize(values);
@@ -30,16 +37,14 @@ absl::Status LoadOwn(std::span<const RowRun> runs, int64_t cols, int64_t first,
 absl::Status LoadTensor(const formats::BundleReader& bundle, const std::string& name,
                         std::span<const RowRun> runs, int64_t cols, const Slice& slice,
                         TableState& state) {
-  const auto wants = [&](int64_t first, int64_t count) {
-    const auto run = FindRun(runs, first);
-    return run != runs.end() && run->first < first + count;
-  };
   std::vector<float> values;
-  return bundle.ReadPieces(name, wants, [&](uint64_t offset, std::span<const char> piece) {
-    values.resize(piece.size() / sizeof(float));
-    std::memcpy(values.data(), piece.data(), values.size() * sizeof(float));
-    return LoadOwn(runs, cols, static_cast<int64_t>(offset / sizeof(float)), values, slice, state);
-  });
+  return bundle.ReadPieces(
+      name, GetWanted(runs), [&](uint64_t offset, std::span<const char> piece) {
+        values.resize(piece.size() / sizeof(float));
+        std::memcpy(values.data(), piece.data(), values.size() * sizeof(float));
+        return LoadOwn(runs, cols, static_cast<int64_t>(offset / sizeof(float)), values, slice,
+                       state);
+      });
 }
 
 }  // namespace muster::ps

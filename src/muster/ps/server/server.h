@@ -27,7 +27,7 @@ class Server {
   using Note = std::function<void(const std::string& text)>;
   // `variables` and `placement` must outlive the server. `note`, which may be empty, is for people:
   // which task was refused, and for which task the others wait. It is called on the server's own
-  // threads. With `storage` the server saves and loads large tables by itself.
+  // threads. With `storage` the server saves and loads its tables (TableFiles) by itself.
   static absl::StatusOr<std::unique_ptr<Server>> Create(const ServerSpec& spec,
                                                         std::span<const Variable> variables,
                                                         const Placement& placement, Note note = {},

@@ -59,7 +59,8 @@ absl::Status ServerState::OnTick() {
   if (overdue.empty()) return absl::OkStatus();
   failed_ = absl::UnavailableError(
       StrCat("ps-", spec_.server, " waited ", spec_.rendezvous_seconds, " s for ", overdue,
-             ": find out why it did not connect, or give a longer --rendezvous-timeout"));
+             ": find out why it did not connect, or give a longer --rendezvous-timeout; the same "
+             "command continues from the newest checkpoint"));
   return failed_;
 }
 

@@ -28,8 +28,9 @@ struct TableStorage {
   std::function<FillNext(int variable)> initial = {};
 };
 
-// The state that a server saves and loads. An error of a call ends the save or load. Another thread
-// may use the state between two calls, but changes none of its tables.
+// The state that a server saves and loads. An error of a call ends the save or load. Other threads
+// use the state between two calls; they change its tables only when the chief has given the save
+// up.
 class TableState {
  public:
   virtual ~TableState() = default;
@@ -58,8 +59,8 @@ class TableFiles {
   absl::StatusOr<SavedTables> Save(const std::string& path, TableState& state) const;
 
   // Reads the rows from the checkpoint, however many servers have written it; "": gives them their
-  // initial values. Errors are those of formats::BundleReader; INVALID_ARGUMENT if `checkpoint` is
-  // not in the model folder.
+  // initial values. Errors are those of formats::BundleReader; FAILED_PRECONDITION if the
+  // checkpoint is of another model, INVALID_ARGUMENT if it is not in the model folder.
   absl::Status Load(const std::string& checkpoint, TableState& state) const;
 
  private:

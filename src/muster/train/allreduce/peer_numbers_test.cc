@@ -55,7 +55,8 @@ class ReplicaStateTest : public TrainingTest {
     TestRanks ranks(2);
     const auto results = ranks.Run([&](Group& group) {
       if (group.rank() == 1) {
-        return ShareState(group, {.donors = {0}, .receivers = {1}}, 7, session, &overwritten);
+        return ShareState(group, {.donors = {0}, .receivers = {1}}, 7, session, &overwritten)
+            .status();
       }
       MUSTER_RETURN_IF_ERROR(group.Send(1, std::as_bytes(std::span(&header, 1))));
       // The group may already have ended, by the receiver's error.
@@ -91,10 +92,10 @@ TEST_F(ReplicaStateTest, AllReceiversGetTheOwnersState) {
     session.step = group.rank() == 2 ? 7 : 3;
     session.data.positions = {group.rank() == 2 ? "here" : "there", "end"};
     bool overwritten = false;
-    if (group.rank() != 1) {
-      MUSTER_RETURN_IF_ERROR(ShareState(group, transfer, 7, session, &overwritten));
-    }
-    EXPECT_EQ(overwritten, group.rank() == 0 || group.rank() == 3);
+    MUSTER_ASSIGN_OR_RETURN(const bool received,
+                            ShareState(group, transfer, 7, session, &overwritten));
+    EXPECT_EQ(received, group.rank() == 0 || group.rank() == 3);
+    EXPECT_EQ(overwritten, received);
     EXPECT_EQ(session.step, group.rank() == 1 ? 3 : 7);
     EXPECT_EQ(session.data.positions[0], group.rank() == 1 ? "there" : "here");
     for (const auto& tensor : session.variables.Tensors(/*with_slots=*/true)) {
@@ -123,7 +124,7 @@ TEST_F(ReplicaStateTest, SeveralDonorsSendALargeState) {
     session.step = sends ? 7 : 3;
     session.data.positions = {sends ? "here" : "there"};
     bool overwritten = false;
-    MUSTER_RETURN_IF_ERROR(ShareState(group, transfer, 7, session, &overwritten));
+    MUSTER_RETURN_IF_ERROR(ShareState(group, transfer, 7, session, &overwritten).status());
     EXPECT_EQ(overwritten, !sends);
     EXPECT_EQ(session.step, 7);
     EXPECT_EQ(session.data.positions[0], "here");

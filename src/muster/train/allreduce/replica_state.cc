@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
+
 #include "muster/base/byte_reader.h"
 #include "muster/collective/collectives.h"
 
@@ -17,6 +19,7 @@ using collective::Group;
 
 constexpr uint64_t kMaxPositions = uint64_t{64} << 20;  // bytes
 constexpr uint64_t kMaxRanks = 1'000'000;
+constexpr uint64_t kLargeState = uint64_t{64} << 20;  // bytes: copying it may take a second
 
 uint64_t GetBytes(const std::vector<checkpoint::Tensor>& tensors) {
   uint64_t bytes = 0;
@@ -99,10 +102,24 @@ StateHeader MakeHeader(const Session& session, uint64_t bytes, const std::string
           .has_records = session.data.records.has_value()};
 }
 
+// A large state takes a while, in which there are no steps.
+void NoteCopy(const Group& group, std::span<const int> donors, uint64_t bytes, Progress& progress) {
+  if (bytes < kLargeState) return;
+  std::vector<std::string> names;
+  for (const int donor : donors) names.push_back(group.names()[static_cast<size_t>(donor)]);
+  progress.Note(
+      StrCat("copies a state of ", bytes >> 20, " MiB from ", absl::StrJoin(names, ", ")));
+}
+
 }  // namespace
 
-absl::Status ShareState(Group& group, const StateTransfer& transfer, int64_t step, Session& session,
-                        bool* overwritten) {
+absl::StatusOr<bool> ShareState(Group& group, const StateTransfer& transfer, int64_t step,
+                                Session& session, bool* overwritten) {
+  const auto is_in = [&group](std::span<const int> ranks) {
+    return std::ranges::find(ranks, group.rank()) != ranks.end();
+  };
+  const bool is_receiver = is_in(transfer.receivers);
+  if (transfer.receivers.empty() || (!is_receiver && !is_in(transfer.donors))) return false;
   const auto tensors = session.variables.Tensors(/*with_slots=*/true);
   const std::span<const int> donors = GetDonors(transfer, tensors), first = donors.first(1);
   const int owner = donors.front();
@@ -116,15 +133,14 @@ absl::Status ShareState(Group& group, const StateTransfer& transfer, int64_t ste
     }
     return status;
   };
-  const auto is_in = [&group](std::span<const int> ranks) {
-    return std::ranges::find(ranks, group.rank()) != ranks.end();
-  };
-  const bool is_donor = is_in(donors);
-  if (!is_donor && is_in(transfer.donors)) return absl::OkStatus();
-  if (is_donor && group.rank() != owner) return share_variables();
+  if (!is_receiver && !is_in(donors)) return false;
+  if (!is_receiver && group.rank() != owner) {
+    MUSTER_RETURN_IF_ERROR(share_variables());
+    return false;
+  }
   std::string positions;
   StateHeader header;
-  if (is_donor) {
+  if (!is_receiver) {
     positions = Pack(session.data.positions);
     header = MakeHeader(session, GetBytes(tensors), positions);
   }
@@ -136,7 +152,8 @@ absl::Status ShareState(Group& group, const StateTransfer& transfer, int64_t ste
   MUSTER_RETURN_IF_ERROR(share(first, std::as_writable_bytes(std::span(positions))));
   auto unpacked = Unpack(positions, header.ranks);
   if (!unpacked.ok()) return group.Accuse(owner, ToStd(unpacked.status().message()));
-  if (!is_donor) {
+  if (is_receiver) {
+    NoteCopy(group, donors, header.bytes, session.progress);
     *overwritten = true;
     session.variables.BeforeChange();
   }
@@ -145,7 +162,7 @@ absl::Status ShareState(Group& group, const StateTransfer& transfer, int64_t ste
   session.data.records.reset();
   if (header.has_records != 0) session.data.records = header.records;
   session.data.positions = *std::move(unpacked);
-  return absl::OkStatus();
+  return is_receiver;
 }
 
 }  // namespace muster::train

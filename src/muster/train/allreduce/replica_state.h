@@ -23,12 +23,13 @@ struct StateHeader {
 
 // Copies the state that all donors have to the receivers. The first donor sends the header; large
 // variables come from all donors in turn, a piece from each. Each receiver forwards what it
-// receives to the next one, so that many receivers take little longer than one. All donors and
-// receivers call it at the same time with the same `transfer` and `step`, the step of the state,
-// which the donors reported when the generation began; other ranks do not call it. After an error
-// the state of a receiver is invalid if *overwritten is true, else unchanged. A first donor that
-// sends another step, another model or impossible numbers ends the group: DATA_LOSS.
-absl::Status ShareState(collective::Group& group, const StateTransfer& transfer, int64_t step,
-                        Session& session, bool* overwritten);
+// receives to the next one, so that many receivers take little longer than one. All ranks call it
+// at the same time with the same `transfer` and `step`, the step of the state, which the donors
+// reported when the generation began; those that have no part in the transfer do nothing. Returns
+// whether this rank is a receiver. After an error the state of a receiver is invalid if
+// *overwritten is true, else unchanged. A first donor that sends another step, another model or
+// impossible numbers ends the group: DATA_LOSS.
+absl::StatusOr<bool> ShareState(collective::Group& group, const StateTransfer& transfer,
+                                int64_t step, Session& session, bool* overwritten);
 
 }  // namespace muster::train

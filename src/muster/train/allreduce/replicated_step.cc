@@ -66,7 +66,10 @@ absl::Status ReplicatedStep::Open() {
   MUSTER_RETURN_IF_ERROR(
       Join(replicas_.is_chief() ? state() : StateId(), absl::OkStatus()).status());
   // A chief that finds a newer state is a replacement.
-  if (replicas_.is_chief() && generation_.source() != rank()) NoteTakeOver();
+  if (replicas_.is_chief() && generation_.source() != rank()) {
+    NoteTakeOver();
+    NoteContinuing();
+  }
   changes_.clear();
   return absl::OkStatus();
 }
@@ -103,9 +106,7 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::RunUntilDone(const InputBatch* 
     if (absl::IsCancelled(moved.status())) return Result{.outcome = Outcome::kOver};
     MUSTER_RETURN_IF_ERROR(moved.status());
     NoteTakeOver();
-    session_.progress.Note(StrCat("continuing at step ", session_.step, " with ",
-                                  CountReplicas(static_cast<size_t>(size())), " (generation ",
-                                  generation(), ")"));
+    NoteContinuing();
     if (*moved) return Result{.outcome = Outcome::kMoved};
   }
 }
@@ -344,6 +345,12 @@ void ReplicatedStep::NoteTakeOver() {
                                 names[source], " at step ", session_.step));
 }
 
+void ReplicatedStep::NoteContinuing() {
+  session_.progress.Note(StrCat("continuing at step ", session_.step, " with ",
+                                CountReplicas(static_cast<size_t>(size())), " (generation ",
+                                generation(), ")"));
+}
+
 // Records which replicas left or joined since `before`.
 void ReplicatedStep::NoteChanges(const std::vector<std::string>& before, const absl::Status& why) {
   const std::vector<std::string>& now = generation_.group->names();
@@ -380,20 +387,10 @@ absl::Status ReplicatedStep::AdoptNewestState(bool* overwritten) {
   if (newest.step < 0) {
     return absl::AbortedError("no replica has a state; waiting for the chief's");
   }
-  const StateTransfer transfer = generation_.GetTransfer();
-  const auto takes_part = [this](const std::vector<int>& ranks) {
-    return std::ranges::find(ranks, rank()) != ranks.end();
-  };
-  const bool receives = takes_part(transfer.receivers);
   received_ = false;
-  if (receives || (!transfer.receivers.empty() && takes_part(transfer.donors))) {
-    MUSTER_RETURN_IF_ERROR(
-        ShareState(*generation_.group, transfer, newest.step, session_, overwritten));
-  }
-  if (receives) {
-    received_ = true;
-    state_generation_ = newest.generation;
-  }
+  MUSTER_ASSIGN_OR_RETURN(received_, ShareState(*generation_.group, generation_.GetTransfer(),
+                                                newest.step, session_, overwritten));
+  if (received_) state_generation_ = newest.generation;
   return collective::Barrier(*generation_.group);
 }
 

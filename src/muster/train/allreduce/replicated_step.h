@@ -85,6 +85,7 @@ class ReplicatedStep : public Strategy {
   absl::Status Stopped(const absl::Status& why) const;
   absl::Status GatherPositions();
   void NoteTakeOver();
+  void NoteContinuing();
   void NoteChanges(const std::vector<std::string>& before, const absl::Status& why);
   std::string PositionAfter(const InputBatch* batch) const;
 

@@ -238,13 +238,16 @@ TEST_F(DynamicTrainingTest, ServersLoadTheKeysOfOthers) {
   TrainSpec part = Training();
   part.max_steps = 8;
   TrainWithPs(in_folder(2), part, "cut", kDynamicSpec);
+  EXPECT_THAT(List("cut"), Contains("model.ckpt-8.data-00002-of-00003"));
   part.max_steps = 16;
   TrainWithPs(in_folder(3), part, "cut", kDynamicSpec);
+  EXPECT_THAT(List("cut"), Contains("model.ckpt-16.data-00003-of-00004"));
   // One of these has another folder, so that the chief loads and saves.
   Shape with_chief = in_folder(2);
   with_chief.servers_in_folder = 1;
   part.max_steps = 20;
   TrainWithPs(with_chief, part, "cut", kDynamicSpec);
+  EXPECT_THAT(List("cut"), Contains("model.ckpt-20.data-00000-of-00001"));
   Shape last = in_folder(2);
   TestServers servers(last, kDynamicSpec);
   std::atomic<int> kills = 0;
@@ -270,7 +273,9 @@ TEST_F(DynamicTrainingTest, AWarmStartReachesServersThatSave) {
     EXPECT_THAT(Keys(folder, kUserTable), IsSupersetOf(Keys("old", kUserTable)));
   };
   start("by-servers", true);
+  EXPECT_THAT(List("by-servers"), Contains(HasSubstr("-of-00003")));
   start("by-chief", false);
+  EXPECT_THAT(List("by-chief"), Not(Contains(HasSubstr("-of-00003"))));
   ExpectSame("by-servers", "by-chief", 0);
 }
 

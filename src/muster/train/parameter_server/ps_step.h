@@ -116,7 +116,7 @@ class PsStep : public Strategy {
   std::vector<math::AlignedBuffer> memory_;  // of each variable; for a table, of its block
   std::vector<engine::VariableView> views_;
   int64_t left_at_end_ = 0;    // session.data.dropped_at_end of this replica when Run was called
-  bool servers_save_ = false;  // large tables, into the model folder
+  bool servers_save_ = false;  // their tables, into the model folder
   bool has_warned_ = false;    // of a server that cannot do that
   int64_t table_saves_ = 0;    // that this chief has asked for
   int64_t examples_ = -1;      // ps::Counts::work at the last result; -1: not known yet

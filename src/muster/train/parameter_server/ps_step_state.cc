@@ -108,15 +108,16 @@ absl::Status PsStep::FetchState() {
         session_.config.model_dir, StrCat("model.ckpt-rows-", table_saves_, ".ps-", server))));
   }
   auto place = replica_->Save(servers_save_ ? &tables : nullptr);
-  if (!place.ok()) {
+  absl::StatusOr<checkpoint::RowFiles> rows = checkpoint::RowFiles();
+  if (place.ok() && servers_save_) rows = GetRowFiles(tables);
+  if (!place.ok() || !rows.ok()) {
     for (const std::string& path : tables.paths) session_.files.Remove(path).IgnoreError();
-    return place.status();
+    return place.ok() ? rows.status() : place.status();
   }
   session_.step = place->step;
   UpdateCounts();
   session_.data.positions = std::move(place->positions);
-  if (!servers_save_) return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(session_.checkpoint.rows, GetRowFiles(tables));
+  session_.checkpoint.rows = *std::move(rows);
   return absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// Parameter servers that save and load large tables by themselves, in the chief's folder.
+// Parameter servers that save and load tables by themselves, in the chief's folder.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

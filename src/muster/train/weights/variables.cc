@@ -85,7 +85,8 @@ absl::Status Variables::AddAll(bool with_slots, const IsElsewhere& is_elsewhere)
       views_[i].cols = spec.shape[1];
       dynamic_tables_[i] = std::make_unique<tables::DynamicTableImage>();
       if (!with_slots) {
-        loaded_rows_[i].reset(new LoadedRows{.name = spec.name, .view = views_[i]});
+        loaded_rows_[i].reset(
+            new LoadedRows{.name = spec.name, .view = views_[i], .unwritten = unwritten_});
       } else {
         dynamic_tables_[i]->slots.resize(model_.optimizers[spec.group]->slots().size());
       }
@@ -261,11 +262,19 @@ void Variables::AddDynamic(size_t variable, bool with_slots,
   }
 }
 
+uint64_t Variables::LoadedRows::GetFreeMemory(int64_t rows) const {
+  constexpr uint64_t kIndexBytes = 48;  // the most for a key and its place in a KeyIndex
+  const bool is_first = view.data == nullptr;
+  const uint64_t wanted = (is_first ? unwritten : 0) + static_cast<uint64_t>(rows) * kIndexBytes;
+  const uint64_t free = process::GetFreeMemory();
+  return free - std::min(free, wanted);
+}
+
 absl::StatusOr<std::span<char>> Variables::LoadedRows::Resize(int64_t rows) {
+  const uint64_t free = GetFreeMemory(rows);
   memory.reset();
   view.rows = 0;
-  MUSTER_ASSIGN_OR_RETURN(memory,
-                          AllocateWeights((rows + 1) * view.cols, name, process::GetFreeMemory()));
+  MUSTER_ASSIGN_OR_RETURN(memory, AllocateWeights((rows + 1) * view.cols, name, free));
   view.data = memory.get();
   view.rows = rows + 1;
   const std::span<float> values(view.data, static_cast<size_t>(rows * view.cols));

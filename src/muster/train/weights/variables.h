@@ -112,11 +112,14 @@ class Variables {
   struct LoadedRows {
     // Allocates `rows` rows and one of zeros.
     absl::StatusOr<std::span<char>> Resize(int64_t rows);
+    // The bytes of memory that are still free when all others have what they are given.
+    uint64_t GetFreeMemory(int64_t rows) const;
     size_t floats() const {  // without the row of zeros
       return static_cast<size_t>(std::max<int64_t>(view.rows - 1, 0) * view.cols);
     }
     const std::string& name;
     engine::VariableView& view;
+    const uint64_t& unwritten;  // bytes of other variables that have memory, but no values at first
     WeightMemory memory = {};
   };
 
