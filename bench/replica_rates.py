@@ -17,7 +17,7 @@ TELL = 500  # steps between two that are told
 WARM, LAST = 500, 4500  # between which is measured
 PEER_TELL, PEER_WARM, PEER_LAST = 50, 200, 1200
 CLICK_ROWS = 100_000
-SCALING, SERVED, ESTIMATOR = 1.7, 0.7, 15.0  # goals
+SCALING, TOGETHER, SERVED, ESTIMATOR = 1.7, 0.85, 0.7, 15.0  # goals
 MB_MORE = 20.0
 MB_PER_MIB = 2**20 / 1e6
 ATTEMPTS = 3  # of a measurement whose chief came late
@@ -179,6 +179,10 @@ def rows_of(name: str, found: Found) -> list[Row]:
             found.per_second("all-reduce"), alone, SCALING),
         Row(f"{name}: examples/s, 2 trainings apart; one process",
             found.per_second("apart"), alone),
+        Row(f"{name}: examples/s, 2 replicas by all-reduce; 2 trainings apart",
+            found.per_second("all-reduce"), found.per_second("apart"), TOGETHER),
+        Row(f"{name}: examples a CPU second, 2 replicas by all-reduce; 2 trainings apart",
+            cpu("all-reduce"), cpu("apart")),
         Row(f"{name}: examples a CPU second, ps-async; one process",
             cpu("served"), cpu("one"), SERVED),
     ]  # fmt: skip

@@ -48,6 +48,20 @@ def tensors(trainings: Trainings, model_dir: str) -> dict[str, np.ndarray]:
     return {name: loaded.get_tensor(name) for name in names if not name.startswith("muster/")}
 
 
+def assert_export_predicts_scores(jobs: Jobs) -> None:
+    scores = [json.loads(line) for line in (jobs.folder / "scores.jsonl").read_text().splitlines()]
+    rows = [line.split(",") for line in (jobs.folder / "train.csv").read_text().splitlines()[1:]]
+    serve = tf.saved_model.load(str(jobs.folder / "saved")).signatures["serving_default"]
+    outputs = serve(
+        id=tf.constant([int(row[0]) for row in rows], tf.int64),
+        x=tf.constant([float(row[1]) for row in rows]),
+        z=tf.constant([float(row[2]) for row in rows]),
+        word=tf.constant([row[3] for row in rows]),
+    )
+    expected = np.array([score["logistic"] for score in scores])
+    np.testing.assert_allclose(outputs["logistic"].numpy(), expected, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("victim", ["ps-0", "ps-1", "worker-0"])
 def test_killed_tasks_change_no_byte(trainings: Trainings, victim: str) -> None:
     flags = (*SERVED, "--epochs", 200, "--save-steps", 500)
@@ -77,17 +91,17 @@ def test_other_servers_and_one_process_go_on_and_tensorflow_loads_what_grew(
     jobs = trainings.jobs
     jobs.ok("export", "--model-dir", "model", "--out", "saved")
     jobs.ok("predict", "--model-dir", "model", "--data", "train.csv", "--out", "scores.jsonl")
-    scores = [json.loads(line) for line in (jobs.folder / "scores.jsonl").read_text().splitlines()]
-    rows = [line.split(",") for line in (jobs.folder / "train.csv").read_text().splitlines()[1:]]
-    serve = tf.saved_model.load(str(jobs.folder / "saved")).signatures["serving_default"]
-    outputs = serve(
-        id=tf.constant([int(row[0]) for row in rows], tf.int64),
-        x=tf.constant([float(row[1]) for row in rows]),
-        z=tf.constant([float(row[2]) for row in rows]),
-        word=tf.constant([row[3] for row in rows]),
-    )
-    expected = np.array([score["logistic"] for score in scores])
-    np.testing.assert_allclose(outputs["logistic"].numpy(), expected, rtol=1e-6, atol=1e-6)
+    assert_export_predicts_scores(jobs)
+
+
+def test_a_table_without_keys_is_exported(trainings: Trainings) -> None:
+    jobs = trainings.jobs
+    (jobs.folder / "spec.yaml").write_text(SPEC.replace("admit_after: 2", "admit_after: 100000"))
+    trainings.ok("model", *SERVED, "--max-steps", 20)
+    assert len(tensors(trainings, "model")[f"{USERS}/keys"]) == 0
+    jobs.ok("export", "--model-dir", "model", "--out", "saved")
+    jobs.ok("predict", "--model-dir", "model", "--data", "train.csv", "--out", "scores.jsonl")
+    assert_export_predicts_scores(jobs)
 
 
 def test_all_reduce_is_refused_before_anything_starts(trainings: Trainings) -> None:

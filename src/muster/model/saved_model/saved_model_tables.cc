@@ -70,12 +70,16 @@ std::string SavedModelTables::DynamicTable(const std::string& variable, int64_t*
       name, "HashTableV2", {},
       {TypeAttr("key_dtype", DataType::kInt64), TypeAttr("value_dtype", DataType::kInt64),
        StringAttr("shared_name", StrCat("grown_table_", absl::StrFormat("%016x", contents)))});
+  // TensorFlow refuses a table without keys. Row 0 is then the row of zeros, which all keys get.
+  constexpr int64_t kAnyKey = 0;
+  if (keys.empty()) keys = {&kAnyKey, 1};
   std::vector<int64_t> rows(keys.size());
   std::iota(rows.begin(), rows.end(), 0);
+  const auto count = std::ssize(keys);
   initializers_.push_back(
       graph_.Node(StrCat(name, "/table_init/LookupTableImportV2"), "LookupTableImportV2",
-                  {known, graph_.Int64s(StrCat(name, "/keys"), keys, {*size}),
-                   graph_.Int64s(StrCat(name, "/rows"), rows, {*size})},
+                  {known, graph_.Int64s(StrCat(name, "/keys"), keys, {count}),
+                   graph_.Int64s(StrCat(name, "/rows"), rows, {count})},
                   {TypeAttr("Tin", DataType::kInt64), TypeAttr("Tout", DataType::kInt64)}));
   return known;
 }

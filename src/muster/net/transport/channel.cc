@@ -325,6 +325,11 @@ absl::Status Channel::ReceiveInto(uint16_t type, MutableBytes in, Deadline deadl
       deadline, interrupt);
 }
 
+void Channel::LookForClose() {
+  stream_->Arm(/*read=*/true, /*write=*/false);
+  stream_->Disarm();
+}
+
 absl::Status Channel::SendFailure(const absl::Status& why, Deadline deadline) {
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Interrupt> never, Interrupt::Create());
   writer_.Abandon();

@@ -107,6 +107,10 @@ class Channel {
 
   void Close() { stream_->Close(); }
 
+  // Looks whether the peer has closed the connection: then Send fails. A peer that is waiting is
+  // noticed without this; but one that has closed shared memory leaves room to write into it.
+  void LookForClose();
+
   // "worker 1 (tcp://10.0.0.2:4711)"
   const std::string& peer() const { return peer_; }
   uint64_t generation() const { return options_.generation; }

@@ -333,6 +333,21 @@ TEST_P(StreamConformance, MessagesOfAllSizesPassBothWays) {
   }
 }
 
+// As a server that works for long and tells a worker, now and then, that it is alive.
+TEST_P(StreamConformance, ASenderThatLooksForAnEndNoticesIt) {
+  auto [a, b] = MakeChannels();
+  b->Close();
+  // The peer's machine may need a moment to answer what comes after its end; but not as many
+  // messages as fill a ring.
+  absl::Status sent;
+  for (int i = 0; i < 1000 && sent.ok(); ++i) {
+    a->LookForClose();
+    sent = a->Send(1, {}, TestDeadline(), *interrupt_);
+    if (sent.ok()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(sent.code(), absl::StatusCode::kUnavailable) << sent;
+}
+
 TEST_P(StreamConformance, ARingOfThreeExchangesWithoutWaitingForEachOther) {
   constexpr int kRanks = 3;
   std::vector<std::unique_ptr<Channel>> to(kRanks), from(kRanks);

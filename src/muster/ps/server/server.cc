@@ -132,6 +132,7 @@ absl::Status Server::Handle(const Message& message, Channel& channel, Request* r
 absl::Status Server::TellAlive(const std::string& awaited, Channel& channel) {
   Bytes bytes;
   Print(Refused{.text = awaited}, &bytes);
+  channel.LookForClose();
   return channel.Send(kAlive, bytes, Deadline::After(kSendSeconds), *stop_);
 }
 

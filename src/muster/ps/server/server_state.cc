@@ -117,7 +117,7 @@ absl::StatusOr<State> ServerState::OnHello(Connection from, int64_t incarnation,
 }
 
 std::string ServerState::DescribeLeaving() const {
-  return StrCat("ps-", spec_.server, " was told to end (SIGTERM)");
+  return StrCat("ps-", spec_.server, " was told to end (by a signal)");
 }
 
 State ServerState::MakeState(size_t replica) const {

@@ -57,7 +57,12 @@ absl::StatusOr<SavedTables> TableFiles::Save(const std::string& path, TableState
   const absl::Status written = write();
   if (written.ok()) return saved;
   storage_.files->Remove(path).IgnoreError();
-  return Annotate(written, StrCat("ps-", server_, " saves its rows"));
+  const absl::Status named = Annotate(written, StrCat("ps-", server_, " saves its rows"));
+  if (!absl::IsResourceExhausted(named)) return named;
+  return absl::ResourceExhaustedError(
+      StrCat(named.message(),
+             "; make room, or keep fewer checkpoints (--keep-checkpoints); the "
+             "same command continues"));
 }
 
 absl::Status TableFiles::SaveRows(uint32_t variable, TableState& state, io::WritableFile& file,

@@ -41,6 +41,15 @@ absl::StatusOr<std::string> GetPrefix(io::FileSystem& files, const std::string& 
       "' is neither a checkpoint (PREFIX.index) nor a folder with checkpoints nor a SavedModel"));
 }
 
+// Adds to the error of a damaged checkpoint of a model folder which one is intact.
+absl::Status NameIntactOne(io::FileSystem& files, const std::string& from,
+                           const absl::Status& damaged) {
+  const auto found = checkpoint::FindLatest(files, from, /*verify=*/true);
+  if (!found.ok()) return damaged;
+  return absl::DataLossError(
+      StrCat(damaged.message(), "; to start from ", found->prefix, ", give it instead"));
+}
+
 // Matches like Python's re.match: at the beginning of the name; the rest may be anything.
 class NamePatterns {
  public:
@@ -306,7 +315,9 @@ absl::StatusOr<int> ApplyWarmStart(io::FileSystem& files, const WarmStart& setti
   MUSTER_ASSIGN_OR_RETURN(const Source source, Source::Open(files, settings.from));
   for (size_t i = 0; i < variables.specs().size(); ++i) {
     if (!patterns.Match(variables.specs()[i].name)) continue;
-    MUSTER_RETURN_IF_ERROR(StartVariable(settings, source, variables, i));
+    const absl::Status started = StartVariable(settings, source, variables, i);
+    if (absl::IsDataLoss(started)) return NameIntactOne(files, settings.from, started);
+    MUSTER_RETURN_IF_ERROR(started);
   }
   return static_cast<int>(taken.size());
 }

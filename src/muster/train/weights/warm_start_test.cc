@@ -208,6 +208,18 @@ TEST_F(WarmStartTest, ASharedTableWhoseColumnsChangedDifferentlyIsRefused) {
   EXPECT_TRUE(ChangedVocabularies(*files_, {.from = "old", .patterns = {"linear"}}, *spec).ok());
 }
 
+TEST_F(WarmStartTest, ADamagedCheckpointsErrorNamesAnIntactOne) {
+  ASSERT_TRUE(Train("old", Training()).ok());
+  const auto newest = checkpoint::Latest(*files_, "old");
+  ASSERT_TRUE(newest.ok()) << newest.status();
+  const std::string path = *newest + ".data-00000-of-00001";
+  std::string bytes = io::ReadFile(*files_, path).value();
+  for (char& byte : bytes) byte = static_cast<char>(byte ^ 1);
+  Write(path, bytes);
+  EXPECT_THAT(Message({.from = "old"}),
+              HasSubstr("to start from old/model.ckpt-0, give it instead"));
+}
+
 TEST_F(WarmStartTest, VariablesCanHavePreviousNames) {
   WarmStart settings{.from = "old", .patterns = {"linear/linear_model/bias"}};
   settings.previous_names["linear/linear_model/bias_weights"] = "dnn/logits/bias";

@@ -21,8 +21,10 @@ constexpr size_t kAlignment = 64;
 constexpr uint64_t kLarge = uint64_t{1} << 20;
 constexpr long kTmpfs = 0x01021994;  // statfs(2): TMPFS_MAGIC, files in memory
 
-std::string PrintGiB(uint64_t bytes) {
-  return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (uint64_t{1} << 30));
+std::string PrintSize(uint64_t bytes) {
+  constexpr uint64_t kGibibyte = uint64_t{1} << 30;
+  if (bytes < kGibibyte) return StrCat(bytes >> 20, " MiB");
+  return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / kGibibyte);
 }
 
 absl::StatusOr<WeightMemory> MapFile(size_t bytes, const std::string& name, uint64_t free) {
@@ -30,8 +32,8 @@ absl::StatusOr<WeightMemory> MapFile(size_t bytes, const std::string& name, uint
   const std::string folder = given != nullptr && *given != '\0' ? given : "/tmp";
   const auto fail = [&](const std::string& why) {
     return absl::ResourceExhaustedError(StrCat(
-        "variable ", name, " takes ", PrintGiB(bytes), ", more than half of the free memory (",
-        PrintGiB(free), "), and ", folder, " cannot hold it instead: ", why,
+        "variable ", name, " takes ", PrintSize(bytes), ", more than half of the free memory (",
+        PrintSize(free), "), and ", folder, " cannot hold it instead: ", why,
         "; set TMPDIR to a folder on a disk with room, or take a machine with more memory"));
   };
   std::string path = folder + "/muster-weights-XXXXXX";
