@@ -190,8 +190,8 @@ absl::StatusOr<train::TrainingRequest> PrepareTraining(TrainFlags& flags, io::Fi
   MUSTER_RETURN_IF_ERROR(train::ReadTaskEnvironment(clock, &flags.run));
   if (flags.run.task_type != "ps") MUSTER_RETURN_IF_ERROR(ResolveTensorFlow(model, &flags.run));
   CheckProtected(flags.protection, flags.run, flags.eval);
-  RefuseUnlessOk(train::ValidateMinWorkers(flags.run, MakeRole(flags)));
   if (KnowsServers(flags.run)) {
+    RefuseUnlessOk(train::ValidateMinWorkers(flags.run, MakeRole(flags)));
     RefuseUnlessOk(train::CheckStrategy(MakeRole(flags), flags.run.num_ps_replicas,
                                         flags.run.num_worker_replicas));
   }

@@ -87,13 +87,15 @@ class Launcher:
     def step_file(self, task: str) -> pathlib.Path:
         return self.trainings.jobs.folder / f"{task}.step"
 
-    def start(self, kind: str, index: int, *flags: object) -> subprocess.Popen[str]:
+    def start(
+        self, kind: str, index: int, *flags: object, fewest: int = 2
+    ) -> subprocess.Popen[str]:
         task = {"type": kind, "index": index}
         self.trainings.jobs.environment |= {
             "TF_CONFIG": json.dumps({"cluster": self.cluster, "task": task}),
             "MUSTER_STEP_FILE": str(self.step_file(f"{kind}-{index}")),
         }
-        common = self.trainings.flags("model", "--min-workers", 2, "--save-secs", 0, *flags)
+        common = self.trainings.flags("model", "--min-workers", fewest, "--save-secs", 0, *flags)
         return self.trainings.jobs.start("worker", *common[1:])
 
 
@@ -110,6 +112,20 @@ def test_a_worker_that_comes_later_gets_its_share(trainings: Trainings) -> None:
         assert other.wait(DEADLINE) == 0
     assert f"{ROWS * EPOCHS} trained, 0 dropped, 0 repeated" in output
     assert re.search(r"worker-1 joined at step [1-9]\d*: 3 replicas", output)
+
+
+def test_an_evaluator_beside_a_range_of_replicas(trainings: Trainings) -> None:
+    flags = ("--workers", "2:3", "--evaluator", "--eval", "train.csv", "--epochs", 2)
+    said = trainings.ok("model", *flags)
+    assert re.search(r"evaluator-0 +\| .*accuracy", said), said
+
+
+def test_more_replicas_than_there_are_tasks_are_refused(trainings: Trainings) -> None:
+    launcher = Launcher(trainings)
+    chief = launcher.start("chief", 0, fewest=4)
+    _, said = chief.communicate(timeout=DEADLINE)
+    assert chief.returncode == 2
+    assert "--min-workers 4: TF_CONFIG has 3 replicas: give at most as many" in said
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ absl::StatusOr<ContextPtr> NewContext(const SSL_METHOD* method) {
   auto context = std::make_unique<asio::ssl::context>(raw);
   SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION);
   // A connection that is kept open needs no session to resume, and a stranger gets no session to
-  // store.
+  // store. (Tasks that know each other do: transport/tls_sessions.h.)
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(raw, 0);
   SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS);

@@ -107,8 +107,9 @@ class Channel {
 
   void Close() { stream_->Close(); }
 
-  // Looks whether the peer has closed the connection: then Send fails. A peer that is waiting is
-  // noticed without this; but one that has closed shared memory leaves room to write into it.
+  // Looks whether the peer has closed the connection: then Send fails. A call that waits for the
+  // peer notices that by itself, and so does Send over a socket; over shared memory, Send alone
+  // would only fill the ring. Bytes that have not been received hide the close.
   void LookForClose();
 
   // "worker 1 (tcp://10.0.0.2:4711)"

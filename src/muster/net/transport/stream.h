@@ -51,7 +51,8 @@ class Stream {
   virtual absl::StatusOr<size_t> Read(MutableBytes to);
 
   // Says that the owner is about to sleep until there is more to read than the last Peek showed or
-  // the last Read took, or more room than the last Write found. Disarm after every Arm.
+  // the last Read took, or more room than the last Write found. Disarm after every Arm; it notices
+  // that the peer has closed its side, if there was nothing to read.
   virtual PollWish Arm(bool read, bool write) = 0;
   virtual void Disarm() = 0;
 

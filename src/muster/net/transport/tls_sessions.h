@@ -2,8 +2,11 @@
 // connection to the same process needs no new proof by certificates. A process that was started
 // again knows no earlier session, and both sides show their certificates.
 //
-// A session is used once, for at most an hour, and not after the other's certificate has expired.
-// Keys are agreed on anew, so that old connections stay secret.
+// The side that dials uses a session once, within an hour, and not after the other's certificate
+// has expired; nor does the other side accept it then. Each connection brings the session for the
+// next one: as long as two processes connect again within an hour, they show no certificates. (An
+// authority is expected to live as long as its certificates.) Keys are agreed on anew, so that old
+// connections stay secret.
 #pragma once
 
 #include <map>

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <future>
 #include <thread>
 #include <vector>
@@ -97,21 +98,38 @@ TEST_F(TlsSessionsTest, AnImpostorAtTheAddressIsNotTrusted) {
   EXPECT_EQ(Connect(near_, other).status.code(), absl::StatusCode::kUnauthenticated);
 }
 
+// Certificates that live for a few seconds, and one connection before they have expired.
 TEST_F(TlsSessionsTest, NoSessionOutlivesACertificate) {
-  constexpr long kLife = 5;
+  constexpr long kLife = 15;
   const auto server = MakeCertificate(authority_, {.name = "job", .hosts = {"127.0.0.1"}}).value();
   const auto client =
       MakeCertificate(authority_, {.name = "job", .use = CertificateUse::kClient}).value();
+  const auto begun = std::chrono::steady_clock::now();
   const auto brief_server =
       Tls::Create(authority_.certificate, WithLife(authority_, server, -60, kLife), client).value();
   const auto brief_client =
       Tls::Create(authority_.certificate, server, WithLife(authority_, client, -60, kLife)).value();
   ASSERT_TRUE(Connect(near_, brief_server).status.ok());
   ASSERT_TRUE(Connect(brief_client, far_).status.ok());
-  std::this_thread::sleep_for(std::chrono::seconds(kLife + 1));
+  std::this_thread::sleep_until(begun + std::chrono::seconds(kLife + 2));
   const Pair by_server = Connect(near_, brief_server), by_client = Connect(brief_client, far_);
   EXPECT_EQ(by_server.status.code(), absl::StatusCode::kUnauthenticated) << by_server.status;
   EXPECT_EQ(by_client.status.code(), absl::StatusCode::kUnauthenticated) << by_client.status;
+}
+
+// Several threads dial the same peer.
+TEST_F(TlsSessionsTest, OneSessionIsGivenToOneOfSeveralAtOnce) {
+  ASSERT_TRUE(Connect(near_, far_).status.ok());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([this] {
+      for (int k = 0; k < 5; ++k) {
+        const Pair pair = Connect(near_, far_);
+        EXPECT_TRUE(pair.status.ok()) << pair.status;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

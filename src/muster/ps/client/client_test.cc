@@ -4,10 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <future>
 #include <numeric>
+#include <thread>
 
 #include "muster/net/transport/acceptor.h"
+#include "muster/process/deadline.h"
 #include "muster/ps/client/replica.h"
 #include "muster/ps/server/server.h"
 #include "muster/ps/wire/server_address.h"
@@ -63,11 +68,12 @@ class ClientTest : public testing::Test {
   Address GetAddress(int server) const {
     return {.kind = Address::Kind::kUnix, .path = StrCat(folder_, "/", server)};
   }
-  void Start(int server, bool in_shared_memory = false) {
+  void Start(int server, bool in_shared_memory = false, const PsOptions& training = {}) {
     const auto i = static_cast<size_t>(server);
     acceptors_[i].reset();
-    servers_[i] =
-        Server::Create({.server = server, .servers = kServers}, variables_, *placement_).value();
+    servers_[i] = Server::Create({.server = server, .servers = kServers, .training = training},
+                                 variables_, *placement_)
+                      .value();
     AcceptorOptions options = {.key = key_};
     options.self = [] { return net::transport::Identity{.job = "test", .role = "ps"}; };
     options.on_peer = [running = servers_[i].get()](const Peer& peer,
@@ -243,6 +249,35 @@ TEST_F(ClientTest, ServersOfTheSameMachineAreReachedThroughSharedMemory) {
   const auto lost = client->SaveAll(1, 0, 5, In(saved, variables_));
   EXPECT_TRUE(absl::IsAborted(lost.status())) << lost.status();
   EXPECT_THAT(lost.status().message(), HasSubstr("ps-1"));
+}
+
+// The server has nothing to send to it but that it is alive.
+TEST_F(ClientTest, AWorkerThatLeavesWhileItsRequestWaitsIsNoticedInSharedMemory) {
+  const PsOptions two = {.replicas = 2, .synchronous = true};
+  for (int server = 0; server < kServers; ++server) {
+    Start(server, /*in_shared_memory=*/true, two);
+  }
+  std::atomic<bool> leaves{false};
+  ClientSpec spec = {.self = {.job = "test", .role = "chief"}, .training = two};
+  spec.stop = spec.leaving = &leaves;
+  for (int server = 0; server < kServers; ++server) spec.servers.push_back(GetAddress(server));
+  const auto client = Client::Create(std::move(spec), key_, variables_).value();
+  ASSERT_TRUE(client->Connect().ok());
+  ASSERT_TRUE(client->LoadAll({.generation = 1, .step = 5}, In(memory_, variables_)).ok());
+  // The other replica never comes.
+  auto pulled = std::async(std::launch::async, [&] {
+    std::vector<float> small(3), large(memory_[4].size()), state(4);
+    const std::vector<float*> dense = {small.data(), nullptr, large.data(), state.data()};
+    return client->PullBatch({.generation = 1, .step = 5, .rows = 1}, {.dense = dense}).status();
+  });
+  EXPECT_EQ(pulled.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
+  leaves = true;
+  EXPECT_TRUE(absl::IsCancelled(pulled.get()));
+  const auto deadline = process::Deadline::After(60);
+  while (!servers_[0]->alone() && !deadline.expired()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(servers_[0]->alone());
 }
 
 TEST_F(ClientTest, APullReturnsDenseVariablesAndTheRequestedRowsInOrder) {

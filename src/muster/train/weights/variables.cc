@@ -271,9 +271,9 @@ uint64_t Variables::LoadedRows::GetFreeMemory(int64_t rows) const {
 }
 
 absl::StatusOr<std::span<char>> Variables::LoadedRows::Resize(int64_t rows) {
-  const uint64_t free = GetFreeMemory(rows);
   memory.reset();
   view.rows = 0;
+  const uint64_t free = GetFreeMemory(rows);
   MUSTER_ASSIGN_OR_RETURN(memory, AllocateWeights((rows + 1) * view.cols, name, free));
   view.data = memory.get();
   view.rows = rows + 1;

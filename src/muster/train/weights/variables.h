@@ -112,7 +112,7 @@ class Variables {
   struct LoadedRows {
     // Allocates `rows` rows and one of zeros.
     absl::StatusOr<std::span<char>> Resize(int64_t rows);
-    // The bytes of memory that are still free when all others have what they are given.
+    // The bytes of memory that are still free, at least, when the others have their values.
     uint64_t GetFreeMemory(int64_t rows) const;
     size_t floats() const {  // without the row of zeros
       return static_cast<size_t>(std::max<int64_t>(view.rows - 1, 0) * view.cols);

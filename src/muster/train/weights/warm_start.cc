@@ -45,7 +45,7 @@ absl::StatusOr<std::string> GetPrefix(io::FileSystem& files, const std::string& 
 absl::Status NameIntactOne(io::FileSystem& files, const std::string& from,
                            const absl::Status& damaged) {
   const auto found = checkpoint::FindLatest(files, from, /*verify=*/true);
-  if (!found.ok()) return damaged;
+  if (!found.ok() || found->broken.empty()) return damaged;
   return absl::DataLossError(
       StrCat(damaged.message(), "; to start from ", found->prefix, ", give it instead"));
 }
