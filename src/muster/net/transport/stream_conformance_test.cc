@@ -1,5 +1,6 @@
 #include "muster/net/transport/stream_conformance.h"
 
+#include "muster/net/transport/channel_conformance.h"
 #include "muster/net/transport/fault_stream.h"
 
 namespace muster::net::transport {
