@@ -85,7 +85,7 @@ absl::Status Variables::AddAll(bool with_slots, const IsElsewhere& is_elsewhere)
       views_[i].cols = spec.shape[1];
       dynamic_tables_[i] = std::make_unique<tables::DynamicTableImage>();
       if (!with_slots) {
-        loaded_rows_[i].reset(
+        loaded_rows_[i].reset(  // NOLINT(modernize-make-unique): an aggregate
             new LoadedRows{.name = spec.name, .view = views_[i], .unwritten = unwritten_});
       } else {
         dynamic_tables_[i]->slots.resize(model_.optimizers[spec.group]->slots().size());
