@@ -29,6 +29,8 @@ Json TaskJson(job::TaskId id, const job::TaskStatus& task) {
   if (task.last_end) {
     json["last_end"] = ToJson(*task.last_end);
     json["last_end"]["text"] = task.last_end->Describe();
+    const double pause = task.not_before - task.last_end->at;
+    if (task.phase == job::TaskPhase::kWaiting && pause > 0) json["pause"] = pause;
   }
   return json;
 }

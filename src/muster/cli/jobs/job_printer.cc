@@ -25,14 +25,23 @@ std::string Megabytes(int64_t bytes) {
   return bytes > 0 ? absl::StrFormat("%.0f MB", static_cast<double>(bytes) * 1e-6) : "";
 }
 
+// When a task that waits starts again; "" if that is in less than half a second. The same at each call, so that a
+// follower of the job shows it once.
+std::string PauseText(JsonFields& task) {
+  const double pause = task.Number("pause", 0);
+  return pause >= 0.5 ? StrCat("; it starts again ", FormatDuration(pause), " after its end") : "";
+}
+
 // Why it does not start or is stopped, else how it ended (before), else "".
 std::string EndText(const Json& task) {
   JsonFields fields(task, "task");
   if (std::string problem = fields.Text("problem"); !problem.empty()) return problem;
   const std::string reason = fields.Text("stop_reason");
-  if (!reason.empty() || !fields.Has("last_end")) return reason;
+  if (!reason.empty()) return reason + PauseText(fields);
+  if (!fields.Has("last_end")) return "";
   JsonFields end(fields.Object("last_end"), "end");
-  return StrCat(fields.Text("phase") == "running" ? "before: " : "", end.Text("text"));
+  return StrCat(fields.Text("phase") == "running" ? "before: " : "", end.Text("text"),
+                PauseText(fields));
 }
 
 // Of a task that runs on this machine, for kill and gdb.

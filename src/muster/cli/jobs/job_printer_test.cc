@@ -63,6 +63,25 @@ TEST(JobTableTest, WhatWasWrittenDownLongAgoSaysSo) {
   EXPECT_EQ(JobTable(job), "job j failed\n");
 }
 
+TEST(StateLinesTest, ATaskThatWaitsSaysWhenItStartsAgain) {
+  Json task = {{"task", "worker-0"},
+               {"incarnation", 2},
+               {"phase", "waiting"},
+               {"last_end", {{"text", "exit code 3"}}}};
+  const auto line = [&task] {
+    return StateLines({{"name", "j"}, {"phase", "active"}, {"tasks", {task}}}).at("worker-0");
+  };
+  EXPECT_EQ(line(), "worker-0.2 waiting: exit code 3");
+  task["pause"] = 4.0;
+  EXPECT_EQ(line(), "worker-0.2 waiting: exit code 3; it starts again 4s after its end");
+  task["stop_reason"] = "all start again because of ps-0: exit code 3";
+  EXPECT_EQ(line(),
+            "worker-0.2 waiting: all start again because of ps-0: exit code 3; it starts again 4s "
+            "after its end");
+  task["pause"] = 0.1;
+  EXPECT_EQ(line(), "worker-0.2 waiting: all start again because of ps-0: exit code 3");
+}
+
 TEST(FailureTextTest, WhatTheMessageSaysIsNotSaidAgain) {
   Json job = {{"name", "j"},
               {"phase", "failed"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "absl/strings/cord.h"
 
@@ -59,6 +60,7 @@ class RowReader {
 };
 
 using Part = CompiledPart;
+using Word = CompiledWord;
 
 std::vector<Part> FindParts(const CompiledLayout& layout, bool lists) {
   std::vector<Part> parts;
@@ -73,6 +75,20 @@ std::vector<Part> FindParts(const CompiledLayout& layout, bool lists) {
                      .has_keys = ids.has_keys});
   }
   return parts;
+}
+
+// Ids of columns that lie side by side, in as few words as may be. One that a weight or a key
+// follows is the last of its word.
+std::vector<CompiledWord> FindWords(const std::vector<Part>& ids) {
+  std::vector<CompiledWord> words;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const bool fits = i > 0 && ids[i - 1].is_plain() &&
+                      words.back().bytes + ids[i].width <= sizeof(uint64_t);
+    if (!fits) words.push_back({.begin = i});
+    words.back().end = i + 1;
+    words.back().bytes += ids[i].width;
+  }
+  return words;
 }
 
 class CompiledTransform final : public features::FeatureTransform {
@@ -266,12 +282,14 @@ bool HasLayout(const FeatureBatch& batch, const CompiledLayout& layout) {
         list.keys.size() != (ids.has_keys ? count : 0)) {
       return false;
     }
-    int32_t least = -1, most = -1;
+    // The sign of id + 1 or of ids - 1 - id is set for an id that is not in [-1, ids).
+    const auto last = static_cast<uint32_t>(ids.ids - 1);
+    uint32_t signs = 0;
     for (const int32_t id : list.ids) {
-      least = std::min(least, id);
-      most = std::max(most, id);
+      const auto bits = static_cast<uint32_t>(id);
+      signs |= (bits + 1) | (last - bits);
     }
-    if (least < -1 || most >= ids.ids) return false;
+    if (signs >> 31 != 0) return false;
   }
   return true;
 }
@@ -280,9 +298,11 @@ RowCompiler::RowCompiler(const CompiledLayout& layout)
     : layout_(layout),
       fixed_bytes_(layout.fixed_bytes()),
       ids_(FindParts(layout, false)),
-      lists_(FindParts(layout, true)) {}
+      lists_(FindParts(layout, true)),
+      words_(FindWords(ids_)) {}
 
-// Column by column: the bytes behind an id belong to what is written after it, or are slack.
+// Column by column, several of ids at once: the bytes behind a value belong to what is written
+// after it, or are slack.
 bool RowCompiler::Take(const FeatureBatch& batch) {
   if (!HasLayout(batch, layout_)) return false;
   batch_ = &batch;
@@ -303,14 +323,50 @@ bool RowCompiler::Take(const FeatureBatch& batch) {
   for (const features::DenseColumn& column : batch.dense) {
     put(column.values.data(), static_cast<size_t>(column.width));
   }
-  for (const Part& part : ids_) {
-    const IdList& list = batch.id_lists[part.list];
-    for (size_t row = 0; row < rows; ++row) PutId(list.ids[row], to + row * stride());
-    to += part.width;
-    if (part.has_weights) put(list.weights.data(), 1);
-    if (part.has_keys) put(list.keys.data(), 1);
+  for (const Word& word : words_) {
+    PutWords(batch, word, to);
+    to += word.bytes;
+    const Part& last = ids_[word.end - 1];
+    if (last.has_weights) put(batch.id_lists[last.list].weights.data(), 1);
+    if (last.has_keys) put(batch.id_lists[last.list].keys.data(), 1);
   }
   return true;
+}
+
+void RowCompiler::PutWords(const FeatureBatch& batch, const Word& word, char* to) const {
+  using Ids = uint32_t __attribute__((vector_size(4 * sizeof(uint32_t))));
+  using Words = uint64_t __attribute__((vector_size(4 * sizeof(uint64_t))));
+  constexpr size_t kAtOnce = 4;
+  const auto rows = static_cast<size_t>(batch.rows);
+  const size_t even = rows - rows % kAtOnce, columns = word.end - word.begin;
+  const size_t step = stride();
+  const int32_t* ids[sizeof(uint64_t)];
+  int shifts[sizeof(uint64_t)];
+  int shift = 0;
+  for (size_t i = 0; i < columns; ++i) {
+    const Part& part = ids_[word.begin + i];
+    ids[i] = batch.id_lists[part.list].ids.data();
+    shifts[i] = std::exchange(shift, shift + 8 * static_cast<int>(part.width));
+  }
+  for (size_t row = 0; row < even; row += kAtOnce) {
+    Words words = {};
+    for (size_t i = 0; i < columns; ++i) {
+      Ids some;
+      std::memcpy(&some, ids[i] + row, sizeof some);
+      words |= __builtin_convertvector(some + 1, Words) << shifts[i];
+    }
+    for (size_t k = 0; k < kAtOnce; ++k) {
+      const uint64_t each = words[k];
+      std::memcpy(to + (row + k) * step, &each, sizeof each);
+    }
+  }
+  for (size_t row = even; row < rows; ++row) {
+    uint64_t each = 0;
+    for (size_t i = 0; i < columns; ++i) {
+      each |= uint64_t{static_cast<uint32_t>(ids[i][row]) + 1} << shifts[i];
+    }
+    std::memcpy(to + row * step, &each, sizeof each);
+  }
 }
 
 size_t RowCompiler::GetSize(int row) const {

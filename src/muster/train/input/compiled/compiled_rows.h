@@ -55,6 +55,12 @@ struct CompiledPart {
   bool is_plain() const { return !has_weights && !has_keys; }
 };
 
+// Columns whose ids are written as one number of 8 bytes, of which the first `bytes` count.
+struct CompiledWord {
+  size_t begin = 0, end = 0;  // of the parts with one id per row
+  size_t bytes = 0;
+};
+
 // Returns the layout of the batches that `request` gives of `spec`. `batch` is one of them.
 CompiledLayout MakeLayout(const features::FeatureSpec& spec,
                           const features::FeatureRequest& request, bool with_labels,
@@ -66,8 +72,8 @@ bool HasLayout(const features::FeatureBatch& batch, const CompiledLayout& layout
 // Turns rows of batches into bytes. One owner thread.
 class RowCompiler {
  public:
-  // What Append() may overwrite behind a row.
-  static constexpr size_t kSlack = 3;
+  // What Write() may overwrite behind a row.
+  static constexpr size_t kSlack = sizeof(uint64_t) - 1;
 
   explicit RowCompiler(const CompiledLayout& layout);
 
@@ -85,10 +91,12 @@ class RowCompiler {
 
  private:
   size_t stride() const { return fixed_bytes_ + kSlack; }
+  void PutWords(const features::FeatureBatch& batch, const CompiledWord& word, char* to) const;
 
   const CompiledLayout layout_;
   const size_t fixed_bytes_;
   const std::vector<CompiledPart> ids_, lists_;  // columns with one id per row, and with lists
+  const std::vector<CompiledWord> words_;        // of ids_
   const features::FeatureBatch* batch_ = nullptr;
   std::string fixed_;  // what GetFixed() returns, row after row
 };

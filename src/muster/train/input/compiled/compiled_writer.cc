@@ -28,8 +28,8 @@ CompiledWriter::CompiledWriter(std::unique_ptr<CompiledFileWriter> file,
   for (size_t i = 0; i < info_.chunks.size(); ++i) {
     first_numbers_.push_back(info_.chunks[i].first_number);
     records_ += info_.chunks[i].records;
-    written_[i] = info_.chunks[i].records == 0;
-    left_ += written_[i] ? 0 : 1;
+    written_[i] = info_.chunks[i].records == 0 ? 1 : 0;
+    left_ += written_[i] != 0 ? 0 : 1;
   }
 }
 
@@ -44,7 +44,7 @@ absl::StatusOr<bool> CompiledWriter::Add(int64_t epoch, const features::FeatureB
   }
   for (size_t row = 0; row < numbers.size(); ++row) {
     const size_t chunk = FindChunk(numbers[row]);
-    if (written_[chunk]) continue;
+    if (written_[chunk] != 0) continue;
     auto& waiting = waiting_[chunk];
     if (waiting == nullptr) {
       waiting = std::make_unique<Waiting>();
@@ -104,7 +104,7 @@ void CompiledWriter::Take(int row, uint64_t record, Waiting* waiting) {
 absl::Status CompiledWriter::Write(size_t chunk) {
   const std::unique_ptr<Waiting> waiting = std::move(waiting_[chunk]);
   waiting_bytes_ -= waiting->bytes.size();
-  written_[chunk] = true;
+  written_[chunk] = 1;
   --left_;
   if (row_bytes_ > 0) {
     MUSTER_ASSIGN_OR_RETURN(info_.blocks[chunk], file_->AddBlock(waiting->bytes, row_bytes_));

@@ -54,7 +54,7 @@ class CompiledWriter {
   size_t row_bytes_ = 0;                           // 0: rows differ in length
   std::vector<uint64_t> first_numbers_;            // by chunk
   uint64_t records_ = 0;                           // of all chunks
-  std::vector<bool> written_;                      // by chunk
+  std::vector<char> written_;                      // by chunk: 1 or 0; asked for each row
   size_t left_ = 0;                                // chunks that are not written
   std::vector<std::unique_ptr<Waiting>> waiting_;  // by chunk
   uint64_t waiting_bytes_ = 0;
