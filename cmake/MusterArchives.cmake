@@ -36,13 +36,26 @@ find_library(MUSTER_FARMHASH NAMES libfarmhash.a farmhash REQUIRED)
 add_library(farmhash UNKNOWN IMPORTED)
 set_target_properties(farmhash PROPERTIES IMPORTED_LOCATION "${MUSTER_FARMHASH}")
 
+set(MUSTER_PORTABLE_OPENSSL "" CACHE PATH
+    "Where another OpenSSL 3 is installed, whose archives the portable program takes")
+
 # OpenSSL: shared, but archives in a program that has the property MUSTER_PORTABLE. Such a program
-# runs where there is no OpenSSL, or another version of it.
+# runs where there is no OpenSSL, or another version of it. Versions of OpenSSL 3 have the same functions, so
+# that its archives may be newer than the headers that everything is compiled with.
 function(muster_add_openssl)
   add_library(muster_openssl INTERFACE)
   target_include_directories(muster_openssl INTERFACE $<BUILD_INTERFACE:${OPENSSL_INCLUDE_DIR}>)
-  muster_find_archive(ssl "${OPENSSL_SSL_LIBRARY}")
-  muster_find_archive(crypto "${OPENSSL_CRYPTO_LIBRARY}")
+  if(MUSTER_PORTABLE_OPENSSL)
+    foreach(name ssl crypto)
+      file(GLOB ${name} ${MUSTER_PORTABLE_OPENSSL}/lib*/lib${name}.a)
+      if(NOT ${name})
+        message(FATAL_ERROR "${MUSTER_PORTABLE_OPENSSL} has no lib/lib${name}.a; install OpenSSL there with no-shared")
+      endif()
+    endforeach()
+  else()
+    muster_find_archive(ssl "${OPENSSL_SSL_LIBRARY}")
+    muster_find_archive(crypto "${OPENSSL_CRYPTO_LIBRARY}")
+  endif()
   set(portable $<BOOL:$<TARGET_PROPERTY:MUSTER_PORTABLE>>)
   target_link_libraries(muster_openssl INTERFACE
     $<BUILD_INTERFACE:$<IF:${portable},${ssl},OpenSSL::SSL>>

@@ -6,17 +6,20 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
   cat <<TEXT
-usage: tools/release.sh [--out FOLDER] [--jobs N]
-  --out FOLDER  where to write (default: dist). What it holds of other versions stays.
-  --jobs N      parallel compile jobs (default: the cores, as far as memory goes)
+usage: tools/release.sh [--out FOLDER] [--openssl FOLDER] [--jobs N]
+  --out FOLDER      where to write (default: dist). What it holds of other versions stays.
+  --openssl FOLDER  where an OpenSSL 3 is installed that the wheel and the archive get inside, for example a newer
+                    one than this machine's, which they get otherwise (docs/install.md)
+  --jobs N          parallel compile jobs (default: the cores, as far as memory goes)
 The version is that of CMakeLists.txt; it must have a section in CHANGELOG.md.
 TEXT
 }
 
-out=dist JOBS=
+out=dist openssl='' JOBS=
 while (($#)); do
   case $1 in
     --out) out=${2:?--out needs a folder}; shift ;;
+    --openssl) openssl=$(cd "${2:?--openssl needs a folder}" && pwd); shift ;;
     --jobs) JOBS=${2:?--jobs needs a number}; shift ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
@@ -39,7 +42,8 @@ out=$(cd "$out" && pwd)
 echo "Building muster $version" >&2
 yarn_jar=$(java/yarn/build.sh)
 tfrecord_jar=$(java/tfrecord/build.sh)
-build_preset release -DMUSTER_YARN_JAR="$yarn_jar" -DMUSTER_TFRECORD_JAR="$tfrecord_jar" muster muster_portable muster-tensorflow muster-tensorflow-hdfs >"$work/build.log" ||
+build_preset release -DMUSTER_YARN_JAR="$yarn_jar" -DMUSTER_TFRECORD_JAR="$tfrecord_jar" \
+  -DMUSTER_PORTABLE_OPENSSL="$openssl" muster muster_portable muster-tensorflow muster-tensorflow-hdfs >"$work/build.log" ||
   { cat "$work/build.log" >&2; exit 1; }
 
 echo "Packing the archive and the Debian package" >&2

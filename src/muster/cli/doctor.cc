@@ -26,6 +26,7 @@
 #include "muster/io/memory_file_system.h"
 #include "muster/math/kernels.h"
 #include "muster/model/spec/model_spec.h"
+#include "muster/net/tls/tls_library.h"
 #include "muster/process/child.h"
 #include "muster/process/cpu_sets.h"
 #include "muster/process/gpus.h"
@@ -246,6 +247,15 @@ std::string GetTemporaryFolder() {
   return named == nullptr || *named == '\0' ? "/tmp" : named;
 }
 
+Finding ExamineTls() {
+  const net::TlsLibrary library = net::GetTlsLibrary();
+  return {.name = "tls",
+          .text = StrCat(library.version, library.newer_is_faster
+                                              ? "; 3.1 or later encrypts faster on this processor"
+                                              : ""),
+          .values = {{"library", library.version}, {"newer_is_faster", library.newer_is_faster}}};
+}
+
 Finding ExamineSsh() {
   if (const auto version = AskProgram({"ssh", "-V"})) return {.name = "ssh", .text = *version};
   return {.name = "ssh",
@@ -271,6 +281,7 @@ std::vector<Finding> ExamineMachine() {
       ExamineFiles(),
       ExamineDisk("jobs_folder", jobs.value_or("/"), "the records and logs of jobs", "MUSTER_HOME"),
       ExamineDisk("temporary_folder", GetTemporaryFolder(), "temporary files", "TMPDIR"),
+      ExamineTls(),
       ExamineSsh()};
   std::ranges::move(ExamineClusters(), std::back_inserter(findings));
   return findings;

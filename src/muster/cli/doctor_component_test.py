@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 NAMES = ["training", "cores", "instructions", "memory", "gpus", "tensorflow", "tensorboard",
-         "ports", "clock", "open_files", "jobs_folder", "temporary_folder", "ssh",
+         "ports", "clock", "open_files", "jobs_folder", "temporary_folder", "tls", "ssh",
          "parquet", "kafka", "hadoop", "yarn", "tensorflow_hdfs", "kubernetes"]  # fmt: skip
 
 
@@ -27,6 +28,8 @@ def test_it_tells_what_is_there(muster, tmp_path) -> None:
     assert found["instructions"]["vectors"] == "baseline"
     assert 0 < found["memory"]["free_bytes"] <= found["memory"]["bytes"]
     assert found["ports"]["port"] >= 10000
+    assert found["tls"]["text"].startswith(found["tls"]["library"])
+    assert re.fullmatch(r"OpenSSL 3\.\d+\.\d+", found["tls"]["library"])
     assert found["temporary_folder"]["path"] == str(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "muster/base/huge_pages.h"
 #include "muster/base/random.h"
 
 namespace muster::tables {
@@ -79,9 +80,11 @@ int32_t DynamicTable::NewRow(int64_t key, int64_t step) {
   const auto row = static_cast<int32_t>(keys_.size());
   keys_.push_back(key);
   last_steps_.push_back(step);
+  ReserveMore(cols_, &weights_);
   weights_.resize(weights_.size() + cols_);
   Initialize(key, weights_.data() + static_cast<size_t>(row) * cols_);
   for (size_t k = 0; k < slots_.size(); ++k) {
+    ReserveMore(cols_, &slots_[k]);
     slots_[k].resize(weights_.size(), spec_.optimizer->slots()[k].initial_value);
   }
   return row;
@@ -231,9 +234,11 @@ absl::Status DynamicTable::Add(const DynamicTableEntries& entries) {
     found->second = static_cast<int32_t>(keys_.size());
     keys_.push_back(key);
     last_steps_.push_back(entries.last_steps[i]);
+    ReserveMore(cols_, &weights_);
     weights_.insert(weights_.end(), values, values + cols_);
     values += cols_;
     for (auto& slot : slots_) {
+      ReserveMore(cols_, &slot);
       slot.insert(slot.end(), values, values + cols_);
       values += cols_;
     }

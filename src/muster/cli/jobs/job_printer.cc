@@ -25,8 +25,8 @@ std::string Megabytes(int64_t bytes) {
   return bytes > 0 ? absl::StrFormat("%.0f MB", static_cast<double>(bytes) * 1e-6) : "";
 }
 
-// When a task that waits starts again; "" if that is in less than half a second. The same at each call, so that a
-// follower of the job shows it once.
+// When a task that waits starts again; "" if that is in less than half a second. The same at each
+// call, so that a follower of the job shows it once.
 std::string PauseText(JsonFields& task) {
   const double pause = task.Number("pause", 0);
   return pause >= 0.5 ? StrCat("; it starts again ", FormatDuration(pause), " after its end") : "";

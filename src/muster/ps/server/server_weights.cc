@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "muster/base/huge_pages.h"
 #include "muster/math/rows.h"
 #include "muster/math/vector.h"
 
@@ -35,10 +36,10 @@ ServerWeights::ServerWeights(std::span<const Variable> variables, const Placemen
           variables[i].dynamic_table_spec(), placement.servers());
       continue;
     }
-    memory.weights.resize(n);
+    MakeZeros(n, &memory.weights);
     memory.slots.resize(variables[i].slots());
     for (auto& slot : memory.slots) {
-      slot.resize(n);
+      MakeZeros(n, &slot);
       memory.slot_pointers.push_back(slot.data());
     }
   }

@@ -7,11 +7,26 @@
 
 #include "absl/container/flat_hash_set.h"
 
+#include "muster/base/huge_pages.h"
 #include "muster/engine/updater.h"
 #include "muster/process/memory_limit.h"
 #include "muster/tables/dynamic_table_columns.h"
 
 namespace muster::train {
+namespace {
+
+// As many floats, in whole cache lines.
+int64_t WholeLines(int64_t floats) {
+  constexpr int64_t kLine = 16;
+  return (floats + kLine - 1) / kLine * kLine;
+}
+
+bool IsSmall(const engine::VariableSpec& spec) {
+  return !spec.growth && static_cast<uint64_t>(spec.elements()) * sizeof(float) < kWorthHugePages;
+}
+
+}  // namespace
+
 InitialWeights::InitialWeights(const engine::VariableSpec& spec, uint64_t seed, size_t index)
     : spec_(spec), random_(seed, RandomPurpose::kInitialWeights, static_cast<int>(index)) {}
 
@@ -51,10 +66,36 @@ std::vector<std::string> GetTensorNames(const model::Model& model,
 Variables::Variables(const model::Model& model)
     : model_(model), specs_(model.engine->variables()), dynamic_tables_(specs_.size()) {}
 
-absl::StatusOr<float*> Variables::Allocate(int64_t elements, const std::string& name) {
-  const uint64_t free = process::GetFreeMemory();
+size_t Variables::CountSlots(const engine::VariableSpec& spec) const {
+  const bool has_own = !model_.applies && spec.kind != engine::VariableKind::kState;
+  return has_own ? model_.optimizers[spec.group]->slots().size() : 0;
+}
+
+// Many variables of a few pages each share huge pages if they lie side by side.
+absl::Status Variables::AllocateSmall(bool with_slots, const IsElsewhere& is_elsewhere) {
+  int64_t floats = 0;
+  for (const engine::VariableSpec& spec : specs_) {
+    if (!IsSmall(spec) || (is_elsewhere && is_elsewhere(spec))) continue;
+    const auto buffers = static_cast<int64_t>(1 + (with_slots ? CountSlots(spec) : 0));
+    floats += buffers * WholeLines(spec.elements());
+  }
+  if (static_cast<uint64_t>(floats) * sizeof(float) < kWorthHugePages) return absl::OkStatus();
   MUSTER_ASSIGN_OR_RETURN(WeightMemory memory,
-                          AllocateWeights(elements, name, free - std::min(free, unwritten_)));
+                          AllocateWeights(floats, "many small ones", process::GetFreeMemory()));
+  small_ = {buffers_.emplace_back(std::move(memory)).get(), static_cast<size_t>(floats)};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<float*> Variables::Allocate(int64_t elements, const std::string& name) {
+  const auto floats = static_cast<size_t>(WholeLines(elements));
+  if (floats <= small_.size() && floats * sizeof(float) < kWorthHugePages) {
+    float* const data = small_.data();
+    small_ = small_.subspan(floats);
+    return data;
+  }
+  const uint64_t free = process::GetFreeMemory(), taken = unwritten_ + small_.size_bytes();
+  MUSTER_ASSIGN_OR_RETURN(WeightMemory memory,
+                          AllocateWeights(elements, name, free - std::min(free, taken)));
   return buffers_.emplace_back(std::move(memory)).get();
 }
 
@@ -79,6 +120,7 @@ absl::Status Variables::AddAll(bool with_slots, const IsElsewhere& is_elsewhere)
   views_.resize(specs_.size());
   slots_.resize(specs_.size());
   loaded_rows_.resize(specs_.size());
+  MUSTER_RETURN_IF_ERROR(AllocateSmall(with_slots, is_elsewhere));
   for (size_t i = 0; i < specs_.size(); ++i) {
     const engine::VariableSpec& spec = specs_[i];
     if (spec.growth) {
@@ -113,9 +155,7 @@ absl::Status Variables::AllocateVariable(size_t variable, bool with_slots) {
     return absl::OkStatus();
   }
   InitialWeights(spec, seed_, variable).Next(weights);
-  if (model_.applies || spec.kind == engine::VariableKind::kState) {
-    return absl::OkStatus();
-  }
+  if (CountSlots(spec) == 0) return absl::OkStatus();
   for (const optim::SlotSpec& slot : model_.optimizers[spec.group]->slots()) {
     MUSTER_ASSIGN_OR_RETURN(float* values, Allocate(spec.elements(), spec.name));
     std::fill(values, values + spec.elements(), slot.initial_value);

@@ -128,6 +128,8 @@ class Variables {
   bool OthersHave(size_t variable) const;
   absl::Status AddAll(bool with_slots, const IsElsewhere& is_elsewhere);
   absl::Status AllocateVariable(size_t variable, bool with_slots);
+  size_t CountSlots(const engine::VariableSpec& spec) const;
+  absl::Status AllocateSmall(bool with_slots, const IsElsewhere& is_elsewhere);
   absl::StatusOr<float*> Allocate(int64_t elements, const std::string& name);
   absl::Status AllocateUpdaterSlots();
 
@@ -137,6 +139,7 @@ class Variables {
   std::vector<size_t> elsewhere_ = {};  // variables without memory
   std::span<const engine::VariableSpec> specs_;
   std::vector<WeightMemory> buffers_;
+  std::span<float> small_ = {};  // of one of buffers_: what is left for small variables
   std::vector<engine::VariableView> views_;
   std::vector<std::vector<float*>> slots_;
   std::vector<std::span<char>> updater_slots_;

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_format.h"
 
+#include "muster/base/huge_pages.h"
 #include "muster/process/descriptor.h"
 
 namespace muster::train {
@@ -66,7 +67,10 @@ absl::StatusOr<WeightMemory> AllocateWeights(int64_t floats, const std::string& 
       (static_cast<size_t>(floats) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
   if (bytes >= kLarge && bytes > free / 2) return MapFile(bytes, name, free);
   void* const data = std::aligned_alloc(kAlignment, std::max(bytes, kAlignment));
-  if (data != nullptr) return WeightMemory(static_cast<float*>(data));
+  if (data != nullptr) {
+    AskForHugePages(data, bytes);
+    return WeightMemory(static_cast<float*>(data));
+  }
   return absl::ResourceExhaustedError(
       StrCat("variable ", name, ": no memory for ", floats, " floats"));
 }

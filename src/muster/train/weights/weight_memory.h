@@ -18,11 +18,11 @@ struct FreeWeights {
 };
 using WeightMemory = std::unique_ptr<float[], FreeWeights>;
 
-// Allocates `floats` floats, 64-byte aligned; `name` is for errors. More than half of the `free`
-// bytes, of at least 64 MiB, are mapped from a new file without a name in $TMPDIR (/tmp), which the
-// kernel reads and writes as it needs: the caller writes them all before it allocates more, so that
-// the free memory of the next call is known. RESOURCE_EXHAUSTED if there is no room; the message
-// says what to do.
+// Allocates `floats` floats, 64-byte aligned, with huge pages if they are worth that; `name` is for
+// errors. More than half of the `free` bytes, of at least 64 MiB, are mapped from a new file
+// without a name in $TMPDIR (/tmp), which the kernel reads and writes as it needs: the caller
+// writes them all before it allocates more, so that the free memory of the next call is known.
+// RESOURCE_EXHAUSTED if there is no room; the message says what to do.
 absl::StatusOr<WeightMemory> AllocateWeights(int64_t floats, const std::string& name,
                                              uint64_t free);
 

@@ -82,8 +82,8 @@ std::vector<Part> FindParts(const CompiledLayout& layout, bool lists) {
 std::vector<CompiledWord> FindWords(const std::vector<Part>& ids) {
   std::vector<CompiledWord> words;
   for (size_t i = 0; i < ids.size(); ++i) {
-    const bool fits = i > 0 && ids[i - 1].is_plain() &&
-                      words.back().bytes + ids[i].width <= sizeof(uint64_t);
+    const bool fits =
+        i > 0 && ids[i - 1].is_plain() && words.back().bytes + ids[i].width <= sizeof(uint64_t);
     if (!fits) words.push_back({.begin = i});
     words.back().end = i + 1;
     words.back().bytes += ids[i].width;
