@@ -50,7 +50,12 @@ def measured(*words: str | Path, **environment: str) -> Micros:
 def other_openssl() -> dict[str, str]:
     """Environment variables that load the other OpenSSL; empty if none is given."""
     folder = os.environ.get(OTHER_OPENSSL)
-    return {"LD_LIBRARY_PATH": folder} if folder else {}
+    if not folder:
+        return {}
+    environment = {"LD_LIBRARY_PATH": ":".join(filter(None, [folder, os.environ.get("LD_LIBRARY_PATH")]))}
+    if openssl_version(**environment) == openssl_version():
+        raise CannotRun(f"{OTHER_OPENSSL}: {folder} has no other libcrypto.so.3 than this machine")
+    return environment
 
 
 def openssl_version(**environment: str) -> str:

@@ -47,9 +47,11 @@ function(muster_add_openssl)
   target_include_directories(muster_openssl INTERFACE $<BUILD_INTERFACE:${OPENSSL_INCLUDE_DIR}>)
   if(MUSTER_PORTABLE_OPENSSL)
     foreach(name ssl crypto)
-      file(GLOB ${name} ${MUSTER_PORTABLE_OPENSSL}/lib*/lib${name}.a)
+      find_library(${name} NAMES lib${name}.a PATHS ${MUSTER_PORTABLE_OPENSSL} PATH_SUFFIXES lib lib64
+                   NO_DEFAULT_PATH NO_CACHE)
       if(NOT ${name})
-        message(FATAL_ERROR "${MUSTER_PORTABLE_OPENSSL} has no lib/lib${name}.a; install OpenSSL there with no-shared")
+        message(FATAL_ERROR "MUSTER_PORTABLE_OPENSSL: ${MUSTER_PORTABLE_OPENSSL} has no lib${name}.a in lib or "
+                            "lib64; install OpenSSL there with no-shared, or set it to nothing")
       endif()
     endforeach()
   else()

@@ -27,6 +27,11 @@ while (($#)); do
   shift
 done
 
+if [[ -n $openssl ]] && ! grep -qas 'OPENSSLDIR: "/usr/lib/ssl"' "$openssl"/lib*/libcrypto.a; then
+  echo "tools/release.sh: $openssl has no lib/libcrypto.a that was configured with --openssldir=/usr/lib/ssl" >&2
+  exit 1
+fi
+
 source tools/environment.sh
 JOBS=${JOBS:-$(default_jobs)}
 version=$(muster_version)

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// Of an empty vector.
+// Reserves memory of a vector that has none.
 void Reserve(size_t count, std::vector<float>* values) {
   values->reserve(count);
   AskForHugePages(values->data(), count * sizeof(float));
@@ -18,10 +18,10 @@ void Reserve(size_t count, std::vector<float>* values) {
 
 void AskForHugePages(void* data, size_t bytes) {
   if (bytes < kWorthHugePages) return;
-  const auto begin = reinterpret_cast<uintptr_t>(data);
-  const uintptr_t first = (begin + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
-  const uintptr_t last = (begin + bytes) / kHugePageBytes * kHugePageBytes;
-  if (first < last) (void)madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+  const size_t past = reinterpret_cast<uintptr_t>(data) % kHugePageBytes;
+  const size_t before = past == 0 ? 0 : kHugePageBytes - past;
+  const size_t whole = (bytes - before) / kHugePageBytes * kHugePageBytes;
+  (void)madvise(static_cast<char*>(data) + before, whole, MADV_HUGEPAGE);
 }
 
 void MakeZeros(size_t count, std::vector<float>* values) {

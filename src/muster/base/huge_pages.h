@@ -13,8 +13,8 @@ inline constexpr size_t kHugePageBytes = size_t{2} << 20;
 
 // Asks the kernel for huge pages where `bytes` bytes at `data` hold whole ones; does nothing for
 // less than kWorthHugePages or where the kernel has none. Call before the memory is written for
-// the first time. Such pages are there as a whole after the first write: for memory that will be
-// written everywhere.
+// the first time. A huge page takes its 2 MiB at the first write to it, so that memory which is
+// never written to its end takes one page more.
 void AskForHugePages(void* data, size_t bytes);
 
 // Makes `values` as many zeros, with huge pages if they are worth that.

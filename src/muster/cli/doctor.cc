@@ -138,6 +138,27 @@ Finding ExamineMemory() {
   return finding;
 }
 
+// The kernel writes its choice in brackets: "always [madvise] never".
+Finding ExamineHugePages() {
+  constexpr size_t kMaxBytes = 1 << 12;
+  const std::string text =
+      process::ReadSmallFile("/sys/kernel/mm/transparent_hugepage/enabled", kMaxBytes).value_or("");
+  const size_t begin = text.find('['), end = text.find(']');
+  const std::string mode =
+      begin < end && end != text.npos ? text.substr(begin + 1, end - begin - 1) : "";
+  Finding finding = {.name = "huge_pages",
+                     .text = mode.empty() ? "this kernel has none" : mode,
+                     .values = {{"mode", mode}}};
+  if (mode == "never") {
+    finding.health = Health::kOptional;
+    finding.text = "never; tables of more than 4 MiB train slower";
+    finding.advice =
+        "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled; other programs get "
+        "them only if they ask, too";
+  }
+  return finding;
+}
+
 Finding ExamineGpus() {
   const auto environment = process::CurrentEnvironment();
   const auto gpus =
@@ -273,6 +294,7 @@ std::vector<Finding> ExamineMachine() {
       ExamineCores(),
       ExamineInstructions(),
       ExamineMemory(),
+      ExamineHugePages(),
       ExamineGpus(),
       ExamineTensorFlow(),
       ExamineTensorBoard(),

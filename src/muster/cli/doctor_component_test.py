@@ -6,7 +6,7 @@ import json
 import os
 import re
 
-NAMES = ["training", "cores", "instructions", "memory", "gpus", "tensorflow", "tensorboard",
+NAMES = ["training", "cores", "instructions", "memory", "huge_pages", "gpus", "tensorflow", "tensorboard",
          "ports", "clock", "open_files", "jobs_folder", "temporary_folder", "tls", "ssh",
          "parquet", "kafka", "hadoop", "yarn", "tensorflow_hdfs", "kubernetes"]  # fmt: skip
 
@@ -27,6 +27,7 @@ def test_it_tells_what_is_there(muster, tmp_path) -> None:
     assert found["cores"]["count"] == len(os.sched_getaffinity(0))
     assert found["instructions"]["vectors"] == "baseline"
     assert 0 < found["memory"]["free_bytes"] <= found["memory"]["bytes"]
+    assert found["huge_pages"]["mode"] in ("always", "madvise", "never", "")
     assert found["ports"]["port"] >= 10000
     assert found["tls"]["text"].startswith(found["tls"]["library"])
     assert re.fullmatch(r"OpenSSL 3\.\d+\.\d+", found["tls"]["library"])

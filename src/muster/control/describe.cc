@@ -14,7 +14,13 @@ using formats::JsonFields;
 // The most lost checkpoints that are shown: as many as failures.
 constexpr size_t kMaxLosses = 20;
 
-Json TaskJson(job::TaskId id, const job::TaskStatus& task) {
+// Whether tasks that wait are started.
+bool StartsTasks(job::JobPhase phase) {
+  return phase == job::JobPhase::kActive || phase == job::JobPhase::kFinishing;
+}
+
+// "pause": seconds after its end before which a task that waits is not started again.
+Json TaskJson(job::TaskId id, const job::TaskStatus& task, job::JobPhase phase) {
   Json json = {{"task", job::TaskName(id)},
                {"phase", PhaseName(task.phase)},
                {"incarnation", task.incarnation},
@@ -30,7 +36,8 @@ Json TaskJson(job::TaskId id, const job::TaskStatus& task) {
     json["last_end"] = ToJson(*task.last_end);
     json["last_end"]["text"] = task.last_end->Describe();
     const double pause = task.not_before - task.last_end->at;
-    if (task.phase == job::TaskPhase::kWaiting && pause > 0) json["pause"] = pause;
+    const bool waits = task.phase == job::TaskPhase::kWaiting && StartsTasks(phase);
+    if (waits && pause > 0) json["pause"] = pause;
   }
   return json;
 }
@@ -123,7 +130,7 @@ Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const J
     json["took"] = status.start_time > 0 ? std::max(0.0, end - status.start_time) : 0.0;
   }
   for (const auto& [id, task] : status.tasks) {
-    json["tasks"].push_back(TaskJson(id, task));
+    json["tasks"].push_back(TaskJson(id, task, status.phase));
     const auto address = addresses.find(job::TaskName(id));
     if (address != addresses.end()) json["tasks"].back()["address"] = *address;
     if (const auto last = steps.find(job::TaskName(id)); last != steps.end()) {

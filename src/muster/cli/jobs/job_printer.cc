@@ -25,11 +25,13 @@ std::string Megabytes(int64_t bytes) {
   return bytes > 0 ? absl::StrFormat("%.0f MB", static_cast<double>(bytes) * 1e-6) : "";
 }
 
-// When a task that waits starts again; "" if that is in less than half a second. The same at each
-// call, so that a follower of the job shows it once.
+// Says when a task that waits starts again, if not at once. The text does not count down: a
+// follower of the job shows each new text.
 std::string PauseText(JsonFields& task) {
+  constexpr double kAtOnce = 0.5;
   const double pause = task.Number("pause", 0);
-  return pause >= 0.5 ? StrCat("; it starts again ", FormatDuration(pause), " after its end") : "";
+  if (pause < kAtOnce) return "";
+  return StrCat("; it starts again at the earliest ", FormatDuration(pause), " after its end");
 }
 
 // Why it does not start or is stopped, else how it ended (before), else "".

@@ -73,11 +73,12 @@ TEST(StateLinesTest, ATaskThatWaitsSaysWhenItStartsAgain) {
   };
   EXPECT_EQ(line(), "worker-0.2 waiting: exit code 3");
   task["pause"] = 4.0;
-  EXPECT_EQ(line(), "worker-0.2 waiting: exit code 3; it starts again 4s after its end");
+  EXPECT_EQ(line(),
+            "worker-0.2 waiting: exit code 3; it starts again at the earliest 4s after its end");
   task["stop_reason"] = "all start again because of ps-0: exit code 3";
   EXPECT_EQ(line(),
-            "worker-0.2 waiting: all start again because of ps-0: exit code 3; it starts again 4s "
-            "after its end");
+            "worker-0.2 waiting: all start again because of ps-0: exit code 3; it starts again at "
+            "the earliest 4s after its end");
   task["pause"] = 0.1;
   EXPECT_EQ(line(), "worker-0.2 waiting: all start again because of ps-0: exit code 3");
 }

@@ -81,7 +81,7 @@ double GetRate(const train::TrainResult& result) {
 void PrintSteps(const train::TrainResult& result) {
   const auto step = static_cast<long long>(result.step);
   if (result.nothing_left && result.step > result.first_step) {
-    std::printf("Trained at step %lld: other replicas have trained on all records\n", step);
+    std::printf("Trained at step %lld: other replicas have made all of its steps\n", step);
     return;
   }
   if (result.nothing_left && !result.stop_reason.empty()) {

@@ -15,16 +15,17 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// An engine with a kernel, a table and a state, whose optimizer subtracts each gradient, entry by
+// An engine with a kernel, a table, a state and a variable without entries, whose optimizer subtracts each gradient, entry by
 // entry, and counts its steps.
 class FunctionEngine final : public engine::Engine, private engine::Updater {
  public:
-  FunctionEngine() : specs_(3) {
+  FunctionEngine() : specs_(4) {
     specs_[0] = {.name = "kernel", .shape = {2}, .initializer = {}};
     specs_[1] = {
         .name = "table", .kind = engine::VariableKind::kTable, .shape = {3, 1}, .initializer = {}};
     specs_[2] = {
         .name = "mean", .kind = engine::VariableKind::kState, .shape = {1}, .initializer = {}};
+    specs_[3] = {.name = "nothing", .shape = {0}, .initializer = {}};
   }
   absl::Status failure;
 
@@ -90,6 +91,11 @@ class ApplySinkTest : public testing::Test {
   std::unique_ptr<Variables> variables_;
 };
 
+TEST_F(ApplySinkTest, AVariableWithoutEntriesIsHereAndSaved) {
+  EXPECT_NE(variables_->views()[3].data, nullptr);
+  EXPECT_FALSE(variables_->Tensors(/*with_slots=*/true)[3].is_elsewhere);
+}
+
 TEST_F(ApplySinkTest, AllGradientsAreAppliedAtOnce) {
   UpdateSink next(model_, *variables_);
   ApplySink sink(*engine_->updater(), *variables_, next);
@@ -120,14 +126,14 @@ TEST_F(ApplySinkTest, AStepWithoutGradientsChangesNothing) {
 
 TEST_F(ApplySinkTest, SlotsAreSavedInTheirTypes) {
   const auto tensors = variables_->Tensors(/*with_slots=*/true);
-  ASSERT_EQ(tensors.size(), 5u);
-  EXPECT_EQ(tensors[3].name, "training/Mine/slot_000");
-  EXPECT_EQ(tensors[3].type, formats::DataType::kInt64);
-  EXPECT_EQ(tensors[3].bytes.size(), 8u);
-  EXPECT_EQ(tensors[4].name, "training/Mine/slot_001");
-  EXPECT_EQ(tensors[4].bytes.size(), 3u);
+  ASSERT_EQ(tensors.size(), 6u);
+  EXPECT_EQ(tensors[4].name, "training/Mine/slot_000");
+  EXPECT_EQ(tensors[4].type, formats::DataType::kInt64);
+  EXPECT_EQ(tensors[4].bytes.size(), 8u);
+  EXPECT_EQ(tensors[5].name, "training/Mine/slot_001");
+  EXPECT_EQ(tensors[5].bytes.size(), 3u);
   EXPECT_EQ(variables_->UpdaterTensors("optimizer")[1].name, "optimizer/slot_001");
-  EXPECT_EQ(variables_->Tensors(/*with_slots=*/false).size(), 3u);
+  EXPECT_EQ(variables_->Tensors(/*with_slots=*/false).size(), 4u);
   const auto without = Variables::Create(model_, /*seed=*/1, /*with_slots=*/false).value();
   EXPECT_TRUE(without->UpdaterTensors("optimizer").empty());
 }

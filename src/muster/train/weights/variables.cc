@@ -15,14 +15,14 @@
 namespace muster::train {
 namespace {
 
-// As many floats, in whole cache lines.
+// Returns the number of floats of so many whole cache lines as `floats` take.
 int64_t WholeLines(int64_t floats) {
   constexpr int64_t kLine = 16;
   return (floats + kLine - 1) / kLine * kLine;
 }
 
-bool IsSmall(const engine::VariableSpec& spec) {
-  return !spec.growth && static_cast<uint64_t>(spec.elements()) * sizeof(float) < kWorthHugePages;
+bool IsSmall(int64_t floats) {
+  return floats > 0 && static_cast<uint64_t>(WholeLines(floats)) * sizeof(float) < kWorthHugePages;
 }
 
 }  // namespace
@@ -71,24 +71,28 @@ size_t Variables::CountSlots(const engine::VariableSpec& spec) const {
   return has_own ? model_.optimizers[spec.group]->slots().size() : 0;
 }
 
-// Many variables of a few pages each share huge pages if they lie side by side.
+// Many variables of a few pages each share huge pages if they lie side by side. Where they might
+// not fit the free memory, each is allocated alone.
 absl::Status Variables::AllocateSmall(bool with_slots, const IsElsewhere& is_elsewhere) {
   int64_t floats = 0;
   for (const engine::VariableSpec& spec : specs_) {
-    if (!IsSmall(spec) || (is_elsewhere && is_elsewhere(spec))) continue;
+    if (spec.growth || !IsSmall(spec.elements()) || (is_elsewhere && is_elsewhere(spec))) continue;
     const auto buffers = static_cast<int64_t>(1 + (with_slots ? CountSlots(spec) : 0));
     floats += buffers * WholeLines(spec.elements());
   }
-  if (static_cast<uint64_t>(floats) * sizeof(float) < kWorthHugePages) return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(WeightMemory memory,
-                          AllocateWeights(floats, "many small ones", process::GetFreeMemory()));
+  const uint64_t bytes = static_cast<uint64_t>(floats) * sizeof(float);
+  const uint64_t free = process::GetFreeMemory();
+  if (bytes < kWorthHugePages || bytes > free / 2) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(
+      WeightMemory memory,
+      AllocateWeights(floats, StrCat(specs_.front().name, " with the other small ones"), free));
   small_ = {buffers_.emplace_back(std::move(memory)).get(), static_cast<size_t>(floats)};
   return absl::OkStatus();
 }
 
 absl::StatusOr<float*> Variables::Allocate(int64_t elements, const std::string& name) {
   const auto floats = static_cast<size_t>(WholeLines(elements));
-  if (floats <= small_.size() && floats * sizeof(float) < kWorthHugePages) {
+  if (IsSmall(elements) && floats <= small_.size()) {
     float* const data = small_.data();
     small_ = small_.subspan(floats);
     return data;

@@ -301,8 +301,8 @@ RowCompiler::RowCompiler(const CompiledLayout& layout)
       lists_(FindParts(layout, true)),
       words_(FindWords(ids_)) {}
 
-// Column by column, several of ids at once: the bytes behind a value belong to what is written
-// after it, or are slack.
+// Values are written column by column, ids of several columns at once: the bytes behind a value
+// belong to what is written after it, or are slack.
 bool RowCompiler::Take(const FeatureBatch& batch) {
   if (!HasLayout(batch, layout_)) return false;
   batch_ = &batch;
@@ -338,7 +338,7 @@ void RowCompiler::PutWords(const FeatureBatch& batch, const Word& word, char* to
   using Words = uint64_t __attribute__((vector_size(4 * sizeof(uint64_t))));
   constexpr size_t kAtOnce = 4;
   const auto rows = static_cast<size_t>(batch.rows);
-  const size_t even = rows - rows % kAtOnce, columns = word.end - word.begin;
+  const size_t whole = rows - rows % kAtOnce, columns = word.end - word.begin;
   const size_t step = stride();
   const int32_t* ids[sizeof(uint64_t)];
   int shifts[sizeof(uint64_t)];
@@ -348,7 +348,7 @@ void RowCompiler::PutWords(const FeatureBatch& batch, const Word& word, char* to
     ids[i] = batch.id_lists[part.list].ids.data();
     shifts[i] = std::exchange(shift, shift + 8 * static_cast<int>(part.width));
   }
-  for (size_t row = 0; row < even; row += kAtOnce) {
+  for (size_t row = 0; row < whole; row += kAtOnce) {
     Words words = {};
     for (size_t i = 0; i < columns; ++i) {
       Ids some;
@@ -360,7 +360,7 @@ void RowCompiler::PutWords(const FeatureBatch& batch, const Word& word, char* to
       std::memcpy(to + (row + k) * step, &each, sizeof each);
     }
   }
-  for (size_t row = even; row < rows; ++row) {
+  for (size_t row = whole; row < rows; ++row) {
     uint64_t each = 0;
     for (size_t i = 0; i < columns; ++i) {
       each |= uint64_t{static_cast<uint32_t>(ids[i][row]) + 1} << shifts[i];
