@@ -15,8 +15,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// An engine with a kernel, a table, a state and a variable without entries, whose optimizer subtracts each gradient, entry by
-// entry, and counts its steps.
+// An engine with a kernel, a table, a state and a variable without entries, whose optimizer
+// subtracts each gradient, entry by entry, and counts its steps.
 class FunctionEngine final : public engine::Engine, private engine::Updater {
  public:
   FunctionEngine() : specs_(4) {
