@@ -17,6 +17,7 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9_-]*")
 OTHERS = {
     "--build", "--preset", "--target", "--test", "--no-install", "--soak",  # cmake, ./test
     "--install", "--prefix", "--component",  # cmake
+    "--openssl", "--libdir", "--openssldir",  # tools/release.sh, OpenSSL's Configure
     "--logdir", "--log_dir", "--port",  # tensorboard, and the programs that it reads
     "--clusterrole", "--previous", "--replicas", "--user", "--create-namespace",
     "--reuse-values",  # kubectl, helm
