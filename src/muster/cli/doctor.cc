@@ -1,6 +1,7 @@
 #include "muster/cli/doctor.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/timex.h>
 #include <unistd.h>
@@ -238,10 +239,19 @@ Finding ExamineFiles() {
           .values = {{"limit", static_cast<uint64_t>(limit.rlim_max)}}};
 }
 
-// Examines the file system that contains `folder`, or will contain it. The environment's `variable`
-// names another one.
+// Examines the file system that contains `folder`, or will contain it, if such a folder is made
+// when it is needed. The environment's `variable` names another one.
 Finding ExamineDisk(const std::string& name, const std::string& folder, const std::string& use,
-                    std::string_view variable) {
+                    std::string_view variable, bool is_made) {
+  struct stat entry = {};
+  const bool is_there = stat(folder.c_str(), &entry) == 0;
+  if (is_there ? !S_ISDIR(entry.st_mode) : !is_made) {
+    return {.name = name,
+            .health = Health::kOptional,
+            .text = StrCat(folder, is_there ? " is no folder" : " is not there"),
+            .advice = StrCat("name a folder for ", use, " in ", variable),
+            .values = {{"path", folder}}};
+  }
   struct statvfs about = {};
   std::string asked = folder;
   while (statvfs(asked.c_str(), &about) != 0 && errno == ENOENT && asked.size() > 1) {
@@ -301,8 +311,10 @@ std::vector<Finding> ExamineMachine() {
       ExaminePorts(),
       ExamineClock(),
       ExamineFiles(),
-      ExamineDisk("jobs_folder", jobs.value_or("/"), "the records and logs of jobs", "MUSTER_HOME"),
-      ExamineDisk("temporary_folder", GetTemporaryFolder(), "temporary files", "TMPDIR"),
+      ExamineDisk("jobs_folder", jobs.value_or("/"), "the records and logs of jobs", "MUSTER_HOME",
+                  /*is_made=*/true),
+      ExamineDisk("temporary_folder", GetTemporaryFolder(), "temporary files", "TMPDIR",
+                  /*is_made=*/false),
       ExamineTls(),
       ExamineSsh()};
   std::ranges::move(ExamineClusters(), std::back_inserter(findings));

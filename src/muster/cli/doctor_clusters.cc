@@ -2,10 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 #include "muster/base/strings.h"
 #include "muster/cli/common/data_schemes.h"
@@ -58,15 +62,19 @@ Finding ExamineHadoop(io::FileSystem& files) {
                    "set HADOOP_CONF_DIR to the folder of core-site.xml, hdfs-site.xml and "
                    "yarn-site.xml");
   }
+  if (access(folder.c_str(), R_OK | X_OK) != 0) {
+    return Missing("hadoop", StrCat(folder, " cannot be read"),
+                   "name the folder of core-site.xml in HADOOP_CONF_DIR");
+  }
   const auto config = files::HadoopConfig::Read(files, folder);
   if (!config.ok())
     return Missing("hadoop", std::string(ToStd(config.status().message())), "mend that file");
   const std::string file_system = config->Get("fs.defaultFS");
-  return {
-      .name = "hadoop",
-      .text = StrCat(folder, ": ", file_system.empty() ? "fs.defaultFS is not set" : file_system,
-                     " as ", files::HadoopUser()),
-      .values = {{"folder", folder}, {"file_system", file_system}}};
+  return {.name = "hadoop",
+          .text = StrCat(folder, ": ",
+                         file_system.empty() ? "fs.defaultFS is not set"
+                                             : StrCat(file_system, " as ", files::HadoopUser())),
+          .values = {{"folder", folder}, {"file_system", file_system}}};
 }
 
 Finding ExamineYarn(io::FileSystem& files) {
@@ -100,6 +108,14 @@ Finding ExamineKubernetes() {
   const auto places = launch::kubernetes::GetKubeConfigPlaces();
   const std::string file = StrCat(places.home, "/.kube/config");
   if (!places.environment_kubeconfig.empty()) {
+    const std::vector<std::string> named =
+        absl::StrSplit(places.environment_kubeconfig, ':', absl::SkipEmpty());
+    const bool any_there = std::ranges::any_of(
+        named, [](const std::string& each) { return access(each.c_str(), R_OK) == 0; });
+    if (!any_there) {
+      return Missing("kubernetes", StrCat(places.environment_kubeconfig, " cannot be read"),
+                     "name the file of kubectl's configuration in KUBECONFIG");
+    }
     return {.name = "kubernetes", .text = StrCat("by KUBECONFIG, ", places.environment_kubeconfig)};
   }
   if (!places.service_host.empty()) {

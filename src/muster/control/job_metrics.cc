@@ -65,7 +65,8 @@ std::string JobMetrics(const Json& job) {
   const std::string name = fields.Text("name");
   Family phase("muster_job_phase", "gauge", "1 for the phase that the job is in.");
   Family tasks("muster_tasks", "gauge", "Tasks of the job by type and phase.");
-  Family restarts("muster_task_restarts_total", "counter", "Starts of a task after its first.");
+  Family restarts("muster_task_restarts_total", "counter",
+                  "Restarts of a task after failures of its own.");
   Family steps("muster_task_step", "gauge", "The last step that a task reported.");
   Family records("muster_task_records_total", "counter", "Records that a task reported, by kind.");
   Family cpu("muster_task_cpu_seconds_total", "counter", "CPU time of a task's processes.");

@@ -33,7 +33,7 @@ TEST(JobMetricsTest, SaysWhatADashboardNeeds) {
             "muster_tasks{job=\"j\",type=\"chief\",phase=\"running\"} 1\n"
             "muster_tasks{job=\"j\",type=\"worker\",phase=\"running\"} 1\n"
             "muster_tasks{job=\"j\",type=\"worker\",phase=\"starting\"} 1\n"
-            "# HELP muster_task_restarts_total Starts of a task after its first.\n"
+            "# HELP muster_task_restarts_total Restarts of a task after failures of its own.\n"
             "# TYPE muster_task_restarts_total counter\n"
             "muster_task_restarts_total{job=\"j\",task=\"chief-0\"} 0\n"
             "muster_task_restarts_total{job=\"j\",task=\"worker-0\"} 0\n"

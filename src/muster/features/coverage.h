@@ -77,6 +77,7 @@ class CoverageWatch {
   // Returns warnings once, when kRows rows were added or the data `ended` before that: one line for
   // each column that has no id in more than 99 % of its rows. Otherwise returns nothing.
   std::vector<std::string> ConsumeWarnings(bool ended);
+  bool done() const { return done_; }  // whether it has returned what there is to warn of
 
  private:
   IdCoverage coverage_;

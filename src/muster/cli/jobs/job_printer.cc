@@ -34,16 +34,19 @@ std::string PauseText(JsonFields& task) {
   return StrCat("; it starts again at the earliest ", FormatDuration(pause), " after its end");
 }
 
+// Whether somebody works on the job, who will start its tasks.
+bool GoesOn(JsonFields& job) { return job.Text("coordinator").empty(); }
+
 // Why it does not start or is stopped, else how it ended (before), else "".
-std::string EndText(const Json& task) {
+std::string EndText(const Json& task, bool job_goes_on) {
   JsonFields fields(task, "task");
   if (std::string problem = fields.Text("problem"); !problem.empty()) return problem;
+  const std::string pause = job_goes_on ? PauseText(fields) : "";
   const std::string reason = fields.Text("stop_reason");
-  if (!reason.empty()) return reason + PauseText(fields);
+  if (!reason.empty()) return reason + pause;
   if (!fields.Has("last_end")) return "";
   JsonFields end(fields.Object("last_end"), "end");
-  return StrCat(fields.Text("phase") == "running" ? "before: " : "", end.Text("text"),
-                PauseText(fields));
+  return StrCat(fields.Text("phase") == "running" ? "before: " : "", end.Text("text"), pause);
 }
 
 // Of a task that runs on this machine, for kill and gdb.
@@ -53,11 +56,11 @@ std::string GetPid(JsonFields& fields) {
   return pid > 0 && !is_elsewhere && fields.Text("phase") == "running" ? StrCat(pid) : "";
 }
 
-Row TaskRow(const Json& task) {
+Row TaskRow(const Json& task, bool job_goes_on) {
   JsonFields fields(task, "task");
   const int64_t restarts = fields.Int("restarts", 0, 0, 1 << 30);
   const bool measured = fields.Has("cpu_seconds");
-  std::string about = EndText(task);
+  std::string about = EndText(task, job_goes_on);
   if (about.empty()) about = fields.Text("said");
   return {fields.Text("task"),
           fields.Text("phase"),
@@ -185,7 +188,7 @@ std::string JobTable(const Json& job) {
   std::vector<Row> rows = {
       {"TASK", "STATE", "RESTARTS", "PID", "ADDRESS", "CPU", "MEMORY", "SILENT", "STEP", ""}};
   JsonFields fields(job, "job");
-  for (const Json& task : fields.List("tasks")) rows.push_back(TaskRow(task));
+  for (const Json& task : fields.List("tasks")) rows.push_back(TaskRow(task, GoesOn(fields)));
   for (size_t column = 2; column < rows[0].size(); ++column) {  // without a heading when empty
     const bool any = std::any_of(rows.begin() + 1, rows.end(),
                                  [&](const Row& row) { return !row[column].empty(); });
@@ -232,7 +235,7 @@ std::map<std::string, std::string> StateLines(const Json& job) {
   for (const std::string& note : fields.Texts("notes")) lines[note] = StrCat("note: ", note);
   for (const Json& task : fields.List("tasks")) {
     JsonFields about(task, "task");
-    const std::string name = about.Text("task"), end = EndText(task);
+    const std::string name = about.Text("task"), end = EndText(task, GoesOn(fields));
     const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
     lines[name] = StrCat(name, ".", incarnation, " ", about.Text("phase"),
                          end.empty() ? "" : StrCat(": ", end));

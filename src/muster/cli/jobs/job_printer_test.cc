@@ -83,6 +83,17 @@ TEST(StateLinesTest, ATaskThatWaitsSaysWhenItStartsAgain) {
   EXPECT_EQ(line(), "worker-0.2 waiting: all start again because of ps-0: exit code 3");
 }
 
+TEST(StateLinesTest, NobodyStartsATaskOfALostJob) {
+  const Json task = {{"task", "worker-0"},
+                     {"incarnation", 2},
+                     {"phase", "waiting"},
+                     {"pause", 4.0},
+                     {"last_end", {{"text", "exit code 3"}}}};
+  const Json job = {
+      {"name", "j"}, {"phase", "active"}, {"coordinator", "it is gone"}, {"tasks", {task}}};
+  EXPECT_EQ(StateLines(job).at("worker-0"), "worker-0.2 waiting: exit code 3");
+}
+
 TEST(FailureTextTest, WhatTheMessageSaysIsNotSaidAgain) {
   Json job = {{"name", "j"},
               {"phase", "failed"},

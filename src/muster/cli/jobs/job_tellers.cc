@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_join.h"
 
+#include "muster/base/number_text.h"
 #include "muster/base/strings.h"
 
 namespace muster::cli {
@@ -15,7 +16,24 @@ using formats::JsonFields;
 namespace {
 
 constexpr auto kObeyTime = std::chrono::seconds(5);  // for an operator to see an order
+constexpr double kWorthSaying = 0.5;                 // seconds of a pause
 constexpr double kObeyLook = 0.2;                    // seconds between two looks at the job
+
+std::string GetLastLine(JsonFields& failure) {
+  JsonFields end(failure.Object("end"), "end");
+  return end.Text("last_line");
+}
+
+// Says when this task starts again, if it waits for that.
+std::string PauseText(const Json& tasks, const std::string& name) {
+  for (const Json& task : tasks) {
+    JsonFields about(task, "task");
+    const double pause = about.Number("pause", 0);
+    if (about.Text("task") != name || pause < kWorthSaying) continue;
+    return StrCat("; it starts again in ", FormatDuration(pause));
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -34,10 +52,13 @@ void FailureTeller::Tell(const Json& job) {
     const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
     if (has_failed || !told_.insert(incarnation).second) continue;
     const std::string task = about.Text("task"), text = about.Text("text");
-    if (std::exchange(last_[task], text) == text) {
-      say_(StrCat(task, " failed again, in the same way"));
+    const std::string how = StrCat(text, "\n", GetLastLine(about));
+    const std::string next = PauseText(fields.List("tasks"), task);
+    if (std::exchange(last_[task], how) == how) {
+      say_(StrCat(task, " failed again, in the same way", next));
     } else {
-      say_(StrCat(task, " failed: ", text, about.Bool("follow_up", false) ? " (a follow-up)" : ""));
+      say_(StrCat(task, " failed: ", text, about.Bool("follow_up", false) ? " (a follow-up)" : "",
+                  next));
     }
   }
   const Json& losses = fields.List("lost_checkpoints");

@@ -35,6 +35,28 @@ TEST(FailureTellerTest, OneFailureIsToldOnce) {
       << "what ended the job is told at its end";
 }
 
+TEST(FailureTellerTest, TheNextStartIsToldAndTheSameEndIsOneWithTheSameLastLine) {
+  std::vector<std::string> said;
+  FailureTeller teller([&](const std::string& text) { said.push_back(text); });
+  Json job = {{"phase", "active"},
+              {"tasks", {{{"task", "worker-0"}, {"pause", 4.0}}, {{"task", "worker-1"}}}},
+              {"failures", {Failure(1, "worker-0", "exit code 3")}}};
+  job["failures"][0]["end"] = {{"last_line", "alpha"}};
+  teller.Tell(job);
+  for (const char* const line : {"beta", "beta"}) {
+    const auto incarnation = static_cast<int64_t>(job["failures"].size() + 1);
+    job["failures"].push_back(Failure(incarnation, "worker-0", "exit code 3"));
+    job["failures"].back()["end"] = {{"last_line", line}};
+    teller.Tell(job);
+  }
+  job["failures"].push_back(Failure(9, "worker-1", "exit code 3"));
+  teller.Tell(job);
+  EXPECT_THAT(said, ElementsAre("worker-0 failed: exit code 3; it starts again in 4s",
+                                "worker-0 failed: exit code 3; it starts again in 4s",
+                                "worker-0 failed again, in the same way; it starts again in 4s",
+                                "worker-1 failed: exit code 3"));
+}
+
 Json JobWithProblem(const std::string& problem) {
   const Json task = {{"task", "worker-0"}, {"problem", problem}};
   return {{"name", "j"}, {"tasks", Json::array({task})}};

@@ -97,6 +97,7 @@ absl::Status RunCompile(const CompileFlags& flags) {
     // If the file was damaged it is gone now, and the input will find none that it could warn of.
     if (!note.empty()) Warn(note);
     input.cache = cache;
+    input.watch_data = true;
     RowProgress progress("compile", "rows", flags.json);
     MUSTER_ASSIGN_OR_RETURN(const auto reading, train::Input::Open(*files, model, input));
     MUSTER_RETURN_IF_ERROR(Drain(*reading, note, progress, &compiled));

@@ -22,6 +22,15 @@ constexpr char kSameCertificates[] =
     "; give all tasks the certificates of one run of muster certs that names every machine by "
     "--host";
 
+constexpr char kNewCertificates[] =
+    "; make new ones with muster certs, give them to all tasks and start these again (openssl x509 "
+    "-enddate -noout -in server.pem says until when one is good)";
+
+// What to do about a certificate that was refused for this reason.
+std::string_view Advice(std::string_view why) {
+  return why.find("expired") != std::string_view::npos ? kNewCertificates : kSameCertificates;
+}
+
 }  // namespace
 
 // Remembers the certificate that was not trusted; OpenSSL forgets it.
@@ -159,10 +168,10 @@ absl::Status TlsStream::Refusal(unsigned long code) const {
                kCertsVariable, "), or none of them and ", kPlainTextVariable, "=1"));
   }
   if (const std::string wrong = net::internal::GetDistrust(ssl_.get()); !wrong.empty()) {
-    return absl::UnauthenticatedError(
-        StrCat("the certificate of ", peer(), ", of ", shown_issuer_, ", is not believed",
-               host_.empty() ? "" : " at ", host_, " by this task, who believes ",
-               tls_->authority(), " alone: ", wrong, kSameCertificates));
+    return absl::UnauthenticatedError(StrCat("the certificate of ", peer(), ", of ", shown_issuer_,
+                                             ", is not believed", host_.empty() ? "" : " at ",
+                                             host_, " by this task, who believes ",
+                                             tls_->authority(), " alone: ", wrong, Advice(wrong)));
   }
   if (ERR_GET_REASON(code) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
     return absl::UnauthenticatedError(StrCat(peer(),
@@ -171,9 +180,10 @@ absl::Status TlsStream::Refusal(unsigned long code) const {
                                              tls_->authority(), " alone", kSameCertificates));
   }
   if (net::internal::IsCertificateAlert(net::internal::GetTlsAlert(code))) {
-    return absl::UnauthenticatedError(
-        StrCat(peer(), " does not believe this task's certificate, of ", tls_->authority(), ": ",
-               GetTlsReason(code), kSameCertificates));
+    const std::string_view why = GetTlsReason(code);
+    return absl::UnauthenticatedError(StrCat(peer(),
+                                             " does not believe this task's certificate, of ",
+                                             tls_->authority(), ": ", why, Advice(why)));
   }
   return absl::DataLossError(StrCat("no TLS 1.3 with ", peer(), ": ", GetTlsReason(code)));
 }

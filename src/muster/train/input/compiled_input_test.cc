@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "muster/base/random.h"
 #include "muster/base/strings.h"
@@ -14,6 +15,7 @@
 namespace muster::train {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -152,6 +154,33 @@ class CompiledInputTest : public TrainingTest {
   InputSpec spec_;
   std::vector<std::string> warnings_;
 };
+
+// Fewer rows than are watched in a long data set: what there is to warn of is known at their end.
+TEST_F(CompiledInputTest, LaterTrainingsGiveTheWarningsOfTheFirst) {
+  constexpr std::string_view kNoWord = R"(
+inputs: {a: string, y: int}
+label: y
+columns: {a: {vocabulary: a, words: [other]}}
+model: {type: linear, linear: {columns: [a]}}
+)";
+  std::string csv = "a,y\n";
+  for (int i = 0; i < 200; ++i) csv += StrCat("word", i % 3, ",", i % 2, "\n");
+  Write("rows.csv", csv);
+  SetModel(kNoWord);
+  spec_.watch_data = true;
+  for (const int epochs : {1, 3}) {
+    std::filesystem::remove_all(folder_);
+    spec_.reader.epochs = epochs;
+    warnings_.clear();
+    const auto alone = ReadAll(*Open(nullptr));
+    ASSERT_THAT(warnings_, ElementsAre(HasSubstr("finds no id in 100 % of the first 200 rows")));
+    const auto expected = std::exchange(warnings_, {});
+    for (const char* const pass : {"which writes the file", "which reads it"}) {
+      EXPECT_EQ(ReadAll(*Open(OpenCache())), alone) << pass;
+      EXPECT_EQ(std::exchange(warnings_, {}), expected) << pass;
+    }
+  }
+}
 
 TEST_F(CompiledInputTest, EveryEpochOfEveryReaderIsTheSame) {
   for (const bool shuffle : {true, false}) {

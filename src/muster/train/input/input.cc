@@ -113,7 +113,7 @@ class Input::Producer {
       rows += group->batches[group->count++].features.rows;
     }
     // The last group has no batches: it only reports records left out after the last batch.
-    AddWarnings(/*ended=*/!more, &group->warnings);
+    MUSTER_RETURN_IF_ERROR(AddWarnings(/*ended=*/!more, &group->warnings));
     if (group->count == 0) {
       for (const auto& feed : feeds_) group->dropped_at_end += feed->ConsumeDropped();
       std::swap(group->bad_at_end, bad_);
@@ -144,10 +144,15 @@ class Input::Producer {
     }
   }
 
-  void AddWarnings(bool ended, std::vector<std::string>* warnings) {
+  // A compiled file is finished when it has all rows and the warnings that it keeps are known.
+  absl::Status AddWarnings(bool ended, std::vector<std::string>* warnings) {
+    const bool saw_all = ended || AllCompiled();
     if (coverage_) {
-      *warnings = coverage_->ConsumeWarnings(ended);
+      *warnings = coverage_->ConsumeWarnings(saw_all);
       for (const auto& feed : feeds_) feed->KeepWarnings(*warnings);
+    }
+    if (saw_all || !coverage_ || coverage_->done()) {
+      for (const auto& feed : feeds_) MUSTER_RETURN_IF_ERROR(feed->FinishCompiled());
     }
     if (scale_) AddScaleWarnings(ended, warnings);
     if (ended && spec_.watch_words && !std::exchange(told_of_words_, true)) {
@@ -158,6 +163,14 @@ class Input::Producer {
     for (const auto& feed : feeds_) {
       std::ranges::move(feed->ConsumeNotes(), std::back_inserter(*warnings));
     }
+    return absl::OkStatus();
+  }
+
+  // Whether every feed that compiles has seen all of its rows.
+  bool AllCompiled() const {
+    const auto is_whole = [](const auto& feed) { return feed->is_whole(); };
+    const auto compiles = [](const auto& feed) { return feed->compiles(); };
+    return std::ranges::any_of(feeds_, is_whole) && std::ranges::none_of(feeds_, compiles);
   }
 
   // Each warning also names learning rates that would be too small for scaled inputs.
@@ -172,7 +185,11 @@ class Input::Producer {
     while (ShardFeed* const feed = LeastAdvanced()) {
       MUSTER_ASSIGN_OR_RETURN(const bool is_batch, feed->Next(&columns_, batch));
       if (!is_batch) continue;
-      if (coverage_ && feed->has_columns()) coverage_->Add(columns_);
+      if (!first_epoch_) first_epoch_ = batch->epoch;
+      // The rows of later epochs are the same ones.
+      if (coverage_ && feed->has_columns() && batch->epoch == *first_epoch_) {
+        coverage_->Add(columns_);
+      }
       if (scale_) scale_->Add(batch->features);
       batch->dropped = feed->ConsumeDropped();
       batch->bad.clear();
@@ -224,6 +241,7 @@ class Input::Producer {
   const int key_;
   const int group_;
   std::optional<features::CoverageWatch> coverage_;
+  std::optional<int64_t> first_epoch_;
   std::optional<features::ScaleWatch> scale_;
   std::vector<std::string> slow_parts_;  // further advice for the warnings of scale_
   bool told_of_words_ = false;

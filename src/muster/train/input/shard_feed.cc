@@ -106,18 +106,34 @@ absl::StatusOr<bool> ShardFeed::NextCompiled(InputBatch* batch) {
 
 absl::Status ShardFeed::Compile(const InputBatch& batch) {
   last_ = batch.position;
+  if (is_whole_) return absl::OkStatus();  // the batch is of the next epoch
   const absl::StatusOr<bool> is_whole = AddToWriter(batch);
-  if (!is_whole.ok()) {
-    notes_.push_back(cached_.cache->NotKept(ToStd(is_whole.status().message())));
-    writer_ = nullptr;
-    may_compile_ = false;
+  if (is_whole.ok()) {
+    is_whole_ = *is_whole;
+  } else {
+    GiveUpCompiling(is_whole.status());
+  }
+  return absl::OkStatus();
+}
+
+void ShardFeed::GiveUpCompiling(const absl::Status& why) {
+  notes_.push_back(cached_.cache->NotKept(ToStd(why.message())));
+  writer_ = nullptr;
+  may_compile_ = false;
+}
+
+absl::Status ShardFeed::FinishCompiled() {
+  if (!std::exchange(is_whole_, false)) return absl::OkStatus();
+  absl::Status status = cached_.check_data();
+  if (status.ok()) status = writer_->Finish(warnings_);
+  if (!status.ok()) {
+    GiveUpCompiling(status);
     return absl::OkStatus();
   }
-  if (!*is_whole) return absl::OkStatus();
-  may_compile_ = false;
   writer_ = nullptr;
+  may_compile_ = false;
   cached_.cache->RemoveOldest();
-  if (spec_.epochs > 0 && batch.position.epoch + 1 >= spec_.epochs) return absl::OkStatus();
+  if (spec_.epochs > 0 && last_->epoch + 1 >= spec_.epochs) return absl::OkStatus();
   std::string note;
   compiled_ = cached_.cache->Find(cached_.key, &note);
   if (!note.empty()) notes_.push_back(std::move(note));
@@ -137,11 +153,7 @@ absl::StatusOr<bool> ShardFeed::AddToWriter(const InputBatch& batch) {
   }
   numbers_.clear();
   for (int row = 0; row < batch.features.rows; ++row) numbers_.push_back(reader_->Number(row));
-  MUSTER_ASSIGN_OR_RETURN(const bool is_whole, writer_->Add(batch.epoch, batch.features, numbers_));
-  if (!is_whole) return false;
-  MUSTER_RETURN_IF_ERROR(cached_.check_data());
-  MUSTER_RETURN_IF_ERROR(writer_->Finish(warnings_));
-  return true;
+  return writer_->Add(batch.epoch, batch.features, numbers_);
 }
 
 int ShardFeed::ConsumeDropped() {

@@ -62,14 +62,20 @@ class ShardFeed {
   std::vector<std::string> ConsumeNotes() { return std::exchange(notes_, {}); }
   // Warnings about the data that the finished compiled file keeps for later trainings.
   void KeepWarnings(const std::vector<std::string>& warnings);
+  // Whether a compiled file is written that still lacks rows, or has all rows and is not finished.
+  bool compiles() const { return may_compile_ && !is_whole_; }
+  bool is_whole() const { return is_whole_; }
+  // Finishes the compiled file if it has all rows; the next batches come from it. To be called
+  // between batches, after KeepWarnings().
+  absl::Status FinishCompiled();
 
  private:
   absl::Status ReadSource(const data::Position* start);
   absl::Status ReadCompiled(const data::Position* start);
   absl::StatusOr<bool> NextCompiled(InputBatch* batch);
-  // Adds the batch to the compiled file that is written. When that is whole, the next batches come
-  // from it.
+  // Adds the batch to the compiled file that is written.
   absl::Status Compile(const InputBatch& batch);
+  void GiveUpCompiling(const absl::Status& why);
   absl::StatusOr<bool> AddToWriter(const InputBatch& batch);
   void SetReader(std::unique_ptr<data::BatchReader> reader);
 
@@ -97,6 +103,7 @@ class ShardFeed {
   std::optional<data::Position> last_;  // after the last batch
   std::unique_ptr<CompiledWriter> writer_;
   bool may_compile_ = false;  // whether a compiled file is written, or begun by the next batch
+  bool is_whole_ = false;     // whether it has all rows and is not finished
   std::vector<uint64_t> numbers_;
 };
 

@@ -74,6 +74,14 @@ class AbsoluteNames {
   std::map<std::string, std::string> folders_;
 };
 
+// Whether a file has a name that GetPath() gives: 16 hexadecimal digits and the ending. Others in
+// the folder belong to somebody else.
+bool IsOurs(std::string_view name) {
+  constexpr size_t kDigits = 16;
+  return name.size() == kDigits + kEnding.size() && name.ends_with(kEnding) &&
+         name.find_first_not_of("0123456789abcdef") == kDigits;
+}
+
 }  // namespace
 
 FeatureCache::FeatureCache(FeatureCacheOptions options)
@@ -85,8 +93,10 @@ absl::StatusOr<std::shared_ptr<FeatureCache>> FeatureCache::Open(FeatureCacheOpt
   MUSTER_RETURN_IF_ERROR(cache->files_->MakeFolders(folder));
   MUSTER_ASSIGN_OR_RETURN(const auto entries, cache->files_->ListEntries(folder));
   for (const io::FolderEntry& entry : entries) {
-    if (io::IsTemporaryName(entry.name) && entry.name.find(kEnding) != std::string::npos &&
-        entry.info.modified_ns < NowNanos() - kStaleNanos) {
+    const bool is_begun =
+        io::IsTemporaryName(entry.name) &&
+        IsOurs(entry.name.substr(1, entry.name.find(kEnding) + kEnding.size() - 1));
+    if (is_begun && entry.info.modified_ns < NowNanos() - kStaleNanos) {
       (void)cache->files_->Remove(io::JoinPath(folder, entry.name));  // another one may be quicker
     }
   }
@@ -172,9 +182,7 @@ absl::StatusOr<std::unique_ptr<CompiledFileWriter>> FeatureCache::Begin(
 void FeatureCache::RemoveOldest() const {
   auto entries = files_->ListEntries(options_.folder);
   if (!entries.ok()) return;
-  std::erase_if(*entries, [](const io::FolderEntry& entry) {
-    return !std::string_view(entry.name).ends_with(kEnding) || io::IsTemporaryName(entry.name);
-  });
+  std::erase_if(*entries, [](const io::FolderEntry& entry) { return !IsOurs(entry.name); });
   std::ranges::sort(*entries, std::greater(),
                     [](const io::FolderEntry& entry) { return entry.info.modified_ns; });
   uint64_t bytes = 0;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -117,6 +118,28 @@ TEST_F(FeatureCacheTest, FilesOfOneNameInTwoFoldersHaveTwoKeys) {
   fs::create_directories(root_ + "/b/below");
   fs::create_directory_symlink(root_ + "/b/below", root_ + "/a/link");
   EXPECT_EQ(Key(root_ + "/a", "link/../m.csv"), Key(root_ + "/b", "m.csv"));
+}
+
+TEST_F(FeatureCacheTest, FilesOfOthersStayInTheFolder) {
+  const std::string folder = root_ + "/cache/";
+  const std::string digits = "0123456789abcdef";
+  const std::vector<std::string> others = {"my.features", ".my.features.tmp-1-2",
+                                           "." + digits + "0.features.tmp-1-2",
+                                           digits + ".features.bak"};
+  const std::vector<std::string> ours = {digits + ".features", "." + digits + ".features.tmp-1-2"};
+  const auto old = fs::file_time_type::clock::now() - std::chrono::hours(1000);
+  for (const auto& names : {others, ours}) {
+    for (const std::string& name : names) {
+      std::ofstream(folder + name) << "bytes";
+      fs::last_write_time(folder + name, old);
+    }
+  }
+  std::ofstream(folder + "fedcba9876543210.features") << "the newest one stays";
+  const auto cache = FeatureCache::Open({.folder = folder, .most_bytes = 1});
+  ASSERT_TRUE(cache.ok()) << cache.status();
+  (*cache)->RemoveOldest();
+  for (const std::string& name : others) EXPECT_TRUE(fs::exists(folder + name)) << name;
+  for (const std::string& name : ours) EXPECT_FALSE(fs::exists(folder + name)) << name;
 }
 
 TEST_F(FeatureCacheTest, DataThatChangesWhileItIsReadIsNotKept) {
