@@ -72,7 +72,7 @@ bool HasLayout(const features::FeatureBatch& batch, const CompiledLayout& layout
 // Turns rows of batches into bytes. One owner thread.
 class RowCompiler {
  public:
-  // What Write() may overwrite behind a row. Ids at a row's end are written as words of 8 bytes.
+  // Write() may overwrite so many bytes behind a row, whose last ids it writes as words of 8 bytes.
   static constexpr size_t kSlack = sizeof(uint64_t) - 1;
 
   explicit RowCompiler(const CompiledLayout& layout);
