@@ -62,8 +62,9 @@ class ShardFeed {
   std::vector<std::string> ConsumeNotes() { return std::exchange(notes_, {}); }
   // Warnings about the data that the finished compiled file keeps for later trainings.
   void KeepWarnings(const std::vector<std::string>& warnings);
-  // Whether a compiled file is written that still lacks rows, or has all rows and is not finished.
+  // Whether a compiled file is written that still lacks rows.
   bool compiles() const { return may_compile_ && !is_whole_; }
+  // Whether a compiled file has all rows and awaits FinishCompiled().
   bool is_whole() const { return is_whole_; }
   // Finishes the compiled file if it has all rows; the next batches come from it. To be called
   // between batches, after KeepWarnings().
