@@ -1,5 +1,6 @@
 """All-reduce between processes of this machine, beside gloo over TCP and OpenMPI."""
 
+import functools
 import json
 import os
 from collections.abc import Callable
@@ -47,6 +48,7 @@ def measured(*words: str | Path, **environment: str) -> Micros:
     return {int(size): float(value) for size, value in said.items()}
 
 
+@functools.cache
 def other_openssl() -> dict[str, str]:
     """Environment variables that load the other OpenSSL; empty if none is given."""
     folder = os.environ.get(OTHER_OPENSSL)

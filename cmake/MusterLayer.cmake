@@ -8,7 +8,8 @@
 # Tests run in the root of the repository and find the layer's folder testdata/ in MUSTER_TESTDATA.
 # NO_THREADS: neither its code nor its tests start a thread or share anything between threads, so
 # that its tests are not built for ThreadSanitizer; tools/check_layers.py holds the sources to it.
-# SMALL: a release compiles the layer for size: what it does takes no time beside the rest of a program.
+# SMALL: what the layer does takes no time beside the rest of a program: a release compiles it for size, a
+# sanitizer's build without optimisation.
 # DEPENDS names the layers it may use; tools/check_layers.py holds the includes against it.
 # NEVER_DEPENDS names layers that it must not reach, through other layers either;
 # tools/check_layers.py holds DEPENDS against it.
@@ -71,6 +72,11 @@ function(muster_layer folder)
             ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/muster)
   endif()
 
+  if(sources AND MUSTER_SANITIZE AND LAYER_SMALL)
+    # To optimise what takes no time would double the time to compile it.
+    target_compile_options(muster_${name} PRIVATE -O0)
+  endif()
+
   if(LAYER_NO_THREADS AND MUSTER_SANITIZE MATCHES "thread")
     set(tests "")
   endif()
@@ -89,10 +95,8 @@ function(muster_layer folder)
       target_compile_definitions(muster_${name}_test PRIVATE MUSTER_TESTDATA="${testdata}")
     endif()
     if(MUSTER_SANITIZE)
-      if(MUSTER_SANITIZE MATCHES "address")
-        # It makes so much code of a test that to optimise it takes longer than to run it.
-        target_compile_options(muster_${name}_test PRIVATE -O0)
-      endif()
+      # It makes so much code of a test that to optimise it takes longer than to run it.
+      target_compile_options(muster_${name}_test PRIVATE -O0)
     elseif(tests MATCHES "simulation_test")
       # The code under test is built as users run it; the tests themselves need not be, except for
       # simulations, whose thousands of histories take longer than the compiler.
@@ -127,7 +131,8 @@ function(muster_layer folder)
       add_test(NAME fuzz.${fuzzer} COMMAND ${PROJECT_SOURCE_DIR}/tools/fuzz.sh $<TARGET_FILE:${fuzzer}>)
       set_tests_properties(fuzz.${fuzzer} PROPERTIES LABELS fuzz TIMEOUT 1200)
     endforeach()
-    if(sources)
+    if(sources AND fuzzers)
+      # What a fuzzer learns from, at an eighth of the time to compile.
       target_compile_options(muster_${name} PRIVATE -fsanitize=fuzzer-no-link)
     endif()
   endif()

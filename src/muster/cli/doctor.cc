@@ -28,6 +28,7 @@
 #include "muster/math/kernels.h"
 #include "muster/model/spec/model_spec.h"
 #include "muster/net/tls/tls_library.h"
+#include "muster/net/transport/kernel_tls.h"
 #include "muster/process/child.h"
 #include "muster/process/cpu_sets.h"
 #include "muster/process/gpus.h"
@@ -280,11 +281,15 @@ std::string GetTemporaryFolder() {
 
 Finding ExamineTls() {
   const net::TlsLibrary library = net::GetTlsLibrary();
+  const bool kernel = net::transport::KernelChangesTlsKeys();
   return {.name = "tls",
-          .text = StrCat(library.version, library.newer_is_faster
-                                              ? "; 3.1 or later encrypts faster on this processor"
-                                              : ""),
-          .values = {{"library", library.version}, {"newer_is_faster", library.newer_is_faster}}};
+          .text = StrCat(
+              library.version,
+              library.newer_is_faster ? "; 3.1 or later encrypts faster on this processor" : "",
+              kernel ? "; the kernel can encrypt, too (MUSTER_KERNEL_TLS=1)" : ""),
+          .values = {{"library", library.version},
+                     {"newer_is_faster", library.newer_is_faster},
+                     {"kernel", kernel}}};
 }
 
 Finding ExamineSsh() {

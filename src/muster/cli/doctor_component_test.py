@@ -31,6 +31,7 @@ def test_it_tells_what_is_there(muster, tmp_path) -> None:
     assert found["ports"]["port"] >= 10000
     assert found["tls"]["text"].startswith(found["tls"]["library"])
     assert re.fullmatch(r"OpenSSL 3\.\d+\.\d+", found["tls"]["library"])
+    assert found["tls"]["kernel"] is ("MUSTER_KERNEL_TLS=1" in found["tls"]["text"])
     assert found["temporary_folder"]["path"] == str(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

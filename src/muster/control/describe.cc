@@ -13,13 +13,15 @@ using formats::JsonFields;
 
 // The most lost checkpoints that are shown: as many as failures.
 constexpr size_t kMaxLosses = 20;
+constexpr double kWorthSaying = 0.5;  // seconds of a pause
 
 // Whether tasks that wait are started.
 bool StartsTasks(job::JobPhase phase) {
   return phase == job::JobPhase::kActive || phase == job::JobPhase::kFinishing;
 }
 
-// "pause": seconds after its end before which a task that waits is not started again.
+// "pause": seconds after its end before which a task that waits is not started again; left out if
+// nobody would notice it.
 Json TaskJson(job::TaskId id, const job::TaskStatus& task, job::JobPhase phase) {
   Json json = {{"task", job::TaskName(id)},
                {"phase", PhaseName(task.phase)},
@@ -37,7 +39,7 @@ Json TaskJson(job::TaskId id, const job::TaskStatus& task, job::JobPhase phase) 
     json["last_end"]["text"] = task.last_end->Describe();
     const double pause = task.not_before - task.last_end->at;
     const bool waits = task.phase == job::TaskPhase::kWaiting && StartsTasks(phase);
-    if (waits && pause > 0) json["pause"] = pause;
+    if (waits && pause >= kWorthSaying) json["pause"] = pause;
   }
   return json;
 }

@@ -59,7 +59,8 @@ absl::StatusOr<net::Token> Key() {
         "-hex 32 > key; chmod 600 key) and set MUSTER_KEY_FILE to it for every task, or let "
         "'muster train --workers N' start them");
   }
-  return net::ReadTokenFile(path);
+  const absl::StatusOr<net::Token> key = net::ReadTokenFile(path);
+  return key.ok() ? key : Annotate(key.status(), "the key of MUSTER_KEY_FILE");
 }
 
 // Returns the addresses on which the tasks of this training listen; none for a process that trains
@@ -114,13 +115,18 @@ struct Wanted {
   bool plain_text = false;
 };
 
+// Whether a variable that switches something is set: to anything but "" and "0".
+bool IsOn(const char* variable) {
+  const std::string value = FromEnvironment(variable);
+  return !value.empty() && value != "0";
+}
+
 Wanted WantedBy(const ClusterRoleOptions& options) {
   if (!options.certificates.empty() || options.plain_text) {
     return {.certificates = options.certificates, .plain_text = options.plain_text};
   }
-  const std::string plain = FromEnvironment(net::transport::kPlainTextVariable);
   return {.certificates = FromEnvironment(net::transport::kCertsVariable),
-          .plain_text = !plain.empty() && plain != "0"};
+          .plain_text = IsOn(net::transport::kPlainTextVariable)};
 }
 
 absl::StatusOr<net::transport::Protection> MakeProtection(const RunConfig& config,
@@ -136,7 +142,9 @@ absl::StatusOr<net::transport::Protection> MakeProtection(const RunConfig& confi
                             GetAddress(own->second[static_cast<size_t>(config.task_id)]));
     host = address.host;
   }
-  MUSTER_ASSIGN_OR_RETURN(protection.tls, net::transport::Tls::Read(wanted.certificates, host));
+  MUSTER_ASSIGN_OR_RETURN(protection.tls,
+                          net::transport::Tls::Read(wanted.certificates, host,
+                                                    IsOn(net::transport::kKernelTlsVariable)));
   return protection;
 }
 

@@ -1,8 +1,8 @@
 // ClusterRole: the place of this process in a training of several tasks, from its environment.
 // TF_CONFIG names the tasks. MUSTER_KEY_FILE has the key by which tasks authenticate to each other.
 // MUSTER_CERTS is a folder made by `muster certs` for connections between machines;
-// MUSTER_PLAIN_TEXT=1 allows them without encryption. MUSTER_JOB and MUSTER_INCARNATION are set by
-// Muster's own launchers.
+// MUSTER_PLAIN_TEXT=1 allows them without encryption, MUSTER_KERNEL_TLS=1 lets the kernel encrypt.
+// MUSTER_JOB and MUSTER_INCARNATION are set by Muster's own launchers.
 #pragma once
 
 #include <memory>

@@ -29,14 +29,12 @@ RunConfig MakeConfig(const std::string& cluster, const std::string& type, int in
 
 class ClusterRoleTest : public testing::Test {
  protected:
-  ClusterRoleTest() {
+  ClusterRoleTest() { Unset(); }
+  ~ClusterRoleTest() override { Unset(); }
+  static void Unset() {
     for (const char* const name : {"MUSTER_KEY_FILE", "MUSTER_CERTS", "MUSTER_PLAIN_TEXT"}) {
       unsetenv(name);
     }
-  }
-  ~ClusterRoleTest() override {
-    unsetenv("MUSTER_CERTS");
-    unsetenv("MUSTER_PLAIN_TEXT");
   }
   std::string Refused(const RunConfig& config, bool evaluator) {
     const auto role = JoinFromEnvironment(config, {.evaluator = evaluator}, clock_);
@@ -105,6 +103,13 @@ TEST_F(ClusterRoleTest, TwoTasksOfOneAddressAreRefusedAndNamed) {
       Refused(MakeConfig(R"("cluster":{"chief":["h0:1"],"evaluator":["h0:1"]})", "chief", 0),
               /*evaluator=*/false),
       HasSubstr("MUSTER_KEY_FILE"));
+}
+
+TEST_F(ClusterRoleTest, AKeyThatIsNotThereIsNamedWithItsVariable) {
+  setenv("MUSTER_KEY_FILE", "/nowhere/key", 1);
+  const auto role = JoinFromEnvironment(MakeConfig(kCluster, "chief", 0), {}, clock_);
+  EXPECT_THAT(std::string(ToStd(role.status().message())),
+              AllOf(HasSubstr("MUSTER_KEY_FILE"), HasSubstr("/nowhere/key")));
 }
 
 // Protection is needed only for addresses other than loopback addresses.

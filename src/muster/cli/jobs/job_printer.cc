@@ -28,10 +28,9 @@ std::string Megabytes(int64_t bytes) {
 // Says when a task that waits starts again, if not at once. The text does not count down: a
 // follower of the job shows each new text.
 std::string PauseText(JsonFields& task) {
-  constexpr double kAtOnce = 0.5;
-  const double pause = task.Number("pause", 0);
-  if (pause < kAtOnce) return "";
-  return StrCat("; it starts again at the earliest ", FormatDuration(pause), " after its end");
+  if (!task.Has("pause")) return "";
+  return StrCat("; it starts again at the earliest ", FormatDuration(task.Number("pause", 0)),
+                " after its end");
 }
 
 // Whether somebody works on the job, who will start its tasks.

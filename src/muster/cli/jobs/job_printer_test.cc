@@ -79,7 +79,7 @@ TEST(StateLinesTest, ATaskThatWaitsSaysWhenItStartsAgain) {
   EXPECT_EQ(line(),
             "worker-0.2 waiting: all start again because of ps-0: exit code 3; it starts again at "
             "the earliest 4s after its end");
-  task["pause"] = 0.1;
+  task.erase("pause");
   EXPECT_EQ(line(), "worker-0.2 waiting: all start again because of ps-0: exit code 3");
 }
 

@@ -16,7 +16,6 @@ using formats::JsonFields;
 namespace {
 
 constexpr auto kObeyTime = std::chrono::seconds(5);  // for an operator to see an order
-constexpr double kWorthSaying = 0.5;                 // seconds of a pause
 constexpr double kObeyLook = 0.2;                    // seconds between two looks at the job
 
 std::string GetLastLine(JsonFields& failure) {
@@ -28,9 +27,8 @@ std::string GetLastLine(JsonFields& failure) {
 std::string PauseText(const Json& tasks, const std::string& name) {
   for (const Json& task : tasks) {
     JsonFields about(task, "task");
-    const double pause = about.Number("pause", 0);
-    if (about.Text("task") != name || pause < kWorthSaying) continue;
-    return StrCat("; it starts again in ", FormatDuration(pause));
+    if (about.Text("task") != name || !about.Has("pause")) continue;
+    return StrCat("; it starts again in ", FormatDuration(about.Number("pause", 0)));
   }
   return "";
 }

@@ -69,6 +69,9 @@ absl::Status MakeJobCertificates(const std::string& folder, const std::string& j
 absl::Status CheckServerCertificate(const std::string& authority, const std::string& certificate,
                                     const std::string& host);
 
+// The same for servers that trust only `authority`, and this client.
+absl::Status CheckClientCertificate(const std::string& authority, const std::string& certificate);
+
 // FAILED_PRECONDITION if the key does not belong to the certificate.
 absl::Status CheckKey(const Credentials& credentials);
 

@@ -129,6 +129,9 @@ TEST(CertsCheckTest, SaysWhyClientsWouldNotBelieveAServer) {
   EXPECT_FALSE(check(*other, *server, "10.1.2.3").ok());
   EXPECT_FALSE(check(*authority, *client, "10.1.2.3").ok());
   EXPECT_FALSE(check(*authority, {.certificate = "no PEM"}, "::1").ok());
+  EXPECT_TRUE(CheckClientCertificate(authority->certificate, client->certificate).ok());
+  EXPECT_FALSE(CheckClientCertificate(other->certificate, client->certificate).ok());
+  EXPECT_FALSE(CheckClientCertificate(authority->certificate, server->certificate).ok());
   EXPECT_TRUE(CheckKey(*server).ok());
   EXPECT_FALSE(CheckKey({server->certificate, client->key}).ok());
   EXPECT_FALSE(CheckKey({server->certificate, "no PEM"}).ok());

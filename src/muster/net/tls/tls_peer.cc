@@ -1,5 +1,6 @@
 #include "muster/net/tls/tls_peer.h"
 
+#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -30,6 +31,22 @@ int GetTlsAlert(unsigned long code) {
 bool IsCertificateAlert(int alert) {
   return (alert >= SSL_AD_BAD_CERTIFICATE && alert <= SSL_AD_ACCESS_DENIED) ||
          alert == SSL_AD_CERTIFICATE_REQUIRED;
+}
+
+std::string GetOwnExpiry(const ssl_st* ssl) {
+  const X509* const own = SSL_get_certificate(ssl);
+  const ASN1_TIME* const end = own == nullptr ? nullptr : X509_get0_notAfter(own);
+  if (end == nullptr || X509_cmp_current_time(end) >= 0) return "";
+  BIO* const bio = BIO_new(BIO_s_mem());
+  if (bio == nullptr || ASN1_TIME_print(bio, end) != 1) {
+    BIO_free(bio);
+    return "";
+  }
+  char* text = nullptr;
+  const long size = BIO_get_mem_data(bio, &text);
+  std::string expiry(text, static_cast<size_t>(size));
+  BIO_free(bio);
+  return expiry;
 }
 
 }  // namespace muster::net::internal

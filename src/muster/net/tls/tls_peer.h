@@ -22,4 +22,7 @@ int GetTlsAlert(unsigned long code);
 // Whether the peer gave up because of this end's certificate or its absence.
 bool IsCertificateAlert(int alert);
 
+// When this end's certificate expired, as in "Nov  3 10:00:00 2026 GMT"; empty if it has not.
+std::string GetOwnExpiry(const ssl_st* ssl);
+
 }  // namespace muster::net::internal

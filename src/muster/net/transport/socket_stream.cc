@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 
+#include "muster/net/transport/kernel_tls.h"
 #include "muster/net/transport/link_watch.h"
 #include "muster/net/transport/socket_error.h"
 
@@ -120,5 +121,14 @@ PollWish SocketStream::Arm(bool read, bool write) {
 }
 
 void SocketStream::Close() { socket_.Reset(); }
+
+absl::Status SocketStream::SetTlsKey(const TlsKey& key) {
+  return socket_.valid() ? SetKernelTlsKey(socket_.get(), key) : Closed();
+}
+
+absl::StatusOr<bool> SocketStream::WriteTlsRecord(uint8_t type, ConstBytes record) {
+  if (!socket_.valid()) return Closed();
+  return SendKernelTlsRecord(socket_.get(), type, record, peer());
+}
 
 }  // namespace muster::net::transport

@@ -37,6 +37,8 @@ class SocketStream : public Stream {
   PollWish Arm(bool read, bool write) override;
   void Disarm() override {}
   void Close() override;
+  absl::Status SetTlsKey(const TlsKey& key) override;
+  absl::StatusOr<bool> WriteTlsRecord(uint8_t type, ConstBytes record) override;
 
  private:
   SocketStream(process::Descriptor socket, std::string peer);

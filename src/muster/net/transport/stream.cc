@@ -21,4 +21,12 @@ absl::StatusOr<size_t> Stream::Read(MutableBytes to) {
   return n;
 }
 
+absl::Status Stream::SetTlsKey(const TlsKey&) {
+  return absl::UnimplementedError(StrCat("the stream to ", peer(), " encrypts nothing"));
+}
+
+absl::StatusOr<bool> Stream::WriteTlsRecord(uint8_t, ConstBytes) {
+  return absl::UnimplementedError(StrCat("the stream to ", peer(), " encrypts nothing"));
+}
+
 }  // namespace muster::net::transport

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,6 +15,8 @@
 #include "muster/base/status.h"
 
 namespace muster::net::transport {
+
+struct TlsKey;  // tls_key.h
 
 using ConstBytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
@@ -59,6 +62,14 @@ class Stream {
   // Closes both directions. Bytes written before still reach the peer. Later calls return
   // UNAVAILABLE.
   virtual void Close() = 0;
+
+  // For TLS around this stream (tls_stream.h). Encrypts by this key what is written from now on, as
+  // records of data. UNIMPLEMENTED if the stream cannot, FAILED_PRECONDITION if the kernel does
+  // not.
+  virtual absl::Status SetTlsKey(const TlsKey& key);
+  // Writes a record of this type (tls_key.h) after what was written. False: not now, the peer must
+  // read first.
+  virtual absl::StatusOr<bool> WriteTlsRecord(uint8_t type, ConstBytes record);
 
   // A value that both ends of this connection know and no other connection shares. It goes into the
   // handshake's proofs, to exclude a man in the middle. "" if there is none.

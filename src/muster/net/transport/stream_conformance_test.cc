@@ -2,6 +2,7 @@
 
 #include "muster/net/transport/channel_conformance.h"
 #include "muster/net/transport/fault_stream.h"
+#include "muster/net/transport/kernel_tls.h"
 
 namespace muster::net::transport {
 namespace {
@@ -16,35 +17,44 @@ std::unique_ptr<Stream> InSmallPieces(std::unique_ptr<Stream> stream) {
   return NewFaultStream(std::move(stream), faults).value();
 }
 
-Protection TestTls(uint64_t records_per_key = Tls::kRecordsPerKey) {
-  return Everywhere(MakeTls(MakeAuthority("job", 1).value(), records_per_key));
+Protection TestTls(const TlsOptions& options = {}) {
+  return Everywhere(MakeTls(MakeAuthority("job", 1).value(), options));
 }
 
 using Kind = Address::Kind;
 
-INSTANTIATE_TEST_SUITE_P(
-    Members, StreamConformance,
-    testing::Values(
-        StreamMember{.name = "Tcp", .kind = Kind::kTcp},
-        StreamMember{.name = "TcpChecksum", .kind = Kind::kTcp, .channel = {.checksum = true}},
-        StreamMember{.name = "Unix", .kind = Kind::kUnix},
-        StreamMember{.name = "SharedMemory", .kind = Kind::kSharedMemory},
-        StreamMember{.name = "SharedMemorySpinning",
-                     .kind = Kind::kSharedMemory,
-                     .channel = {.spin_micros = 20}},
-        StreamMember{.name = "FaultNone", .kind = Kind::kUnix, .wrap = WithoutFaults},
-        StreamMember{.name = "FaultSmallPieces",
-                     .kind = Kind::kSharedMemory,
-                     .wrap = InSmallPieces,
-                     .channel = {.checksum = true}},
-        StreamMember{.name = "FaultSmallPiecesTcp", .kind = Kind::kTcp, .wrap = InSmallPieces},
-        StreamMember{.name = "Tls", .kind = Kind::kTcp, .protection = TestTls()},
-        StreamMember{.name = "TlsNewKeys", .kind = Kind::kTcp, .protection = TestTls(3)},
-        StreamMember{.name = "FaultSmallPiecesTls",
-                     .kind = Kind::kTcp,
-                     .wrap = InSmallPieces,
-                     .protection = TestTls(100)}),
-    StreamMemberName);
+std::vector<StreamMember> GetMembers() {
+  std::vector<StreamMember> members = {
+      {.name = "Tcp", .kind = Kind::kTcp},
+      {.name = "TcpChecksum", .kind = Kind::kTcp, .channel = {.checksum = true}},
+      {.name = "Unix", .kind = Kind::kUnix},
+      {.name = "SharedMemory", .kind = Kind::kSharedMemory},
+      {.name = "SharedMemorySpinning", .kind = Kind::kSharedMemory, .channel = {.spin_micros = 20}},
+      {.name = "FaultNone", .kind = Kind::kUnix, .wrap = WithoutFaults},
+      {.name = "FaultSmallPieces",
+       .kind = Kind::kSharedMemory,
+       .wrap = InSmallPieces,
+       .channel = {.checksum = true}},
+      {.name = "FaultSmallPiecesTcp", .kind = Kind::kTcp, .wrap = InSmallPieces},
+      {.name = "Tls", .kind = Kind::kTcp, .protection = TestTls()},
+      {.name = "TlsNewKeys", .kind = Kind::kTcp, .protection = TestTls({.records_per_key = 3})},
+      {.name = "FaultSmallPiecesTls",
+       .kind = Kind::kTcp,
+       .wrap = InSmallPieces,
+       .protection = TestTls({.records_per_key = 100})}};
+  if (KernelChangesTlsKeys()) {
+    const TlsOptions by_kernel = {.by_kernel = true};
+    const TlsOptions new_keys = {.records_per_key = 3, .by_kernel = true};
+    members.push_back(
+        {.name = "TlsByKernel", .kind = Kind::kTcp, .protection = TestTls(by_kernel)});
+    members.push_back(
+        {.name = "TlsByKernelNewKeys", .kind = Kind::kTcp, .protection = TestTls(new_keys)});
+  }
+  return members;
+}
+
+INSTANTIATE_TEST_SUITE_P(Members, StreamConformance, testing::ValuesIn(GetMembers()),
+                         StreamMemberName);
 
 }  // namespace
 }  // namespace muster::net::transport

@@ -56,12 +56,12 @@ inline Protection Everywhere(std::shared_ptr<const Tls> tls) {
 
 // The certificates of a task in a job whose machines are 127.0.0.1.
 inline std::shared_ptr<const Tls> MakeTls(const Credentials& authority,
-                                          uint64_t records_per_key = Tls::kRecordsPerKey) {
+                                          const TlsOptions& options = {}) {
   const auto server =
       MakeCertificate(authority, {.name = "job", .hosts = {"127.0.0.1", "localhost"}}).value();
   const auto client =
       MakeCertificate(authority, {.name = "job", .use = CertificateUse::kClient}).value();
-  return Tls::Create(authority.certificate, server, client, records_per_key).value();
+  return Tls::Create(authority.certificate, server, client, options).value();
 }
 
 inline std::unique_ptr<Stream> AcceptStream(const Listener& listener, const Interrupt& interrupt,

@@ -15,6 +15,8 @@
 #include "muster/net/secret_file.h"
 #include "muster/net/tls/tls_context.h"
 #include "muster/net/transport/handshake_message.h"
+#include "muster/net/transport/kernel_tls.h"
+#include "muster/net/transport/tls_stream.h"
 
 namespace muster::net::transport {
 namespace {
@@ -29,6 +31,13 @@ constexpr char kCiphers[] =
 constexpr char kAdvice[] =
     "; muster certs --out FOLDER --host ADDRESS, with --host for each machine of the training, "
     "makes them for all its tasks";
+
+constexpr char kNoKernelTls[] =
+    "MUSTER_KERNEL_TLS is 1, but this kernel cannot encrypt TLS and change its keys: that takes "
+    "Linux "
+    "6.14 or later with its module tls (as root: modprobe tls); or leave the variable out, and "
+    "OpenSSL "
+    "encrypts";
 
 std::string AuthorityName(const X509_NAME* name, const ASN1_OCTET_STRING* key) {
   std::string common(256, '\0');
@@ -70,10 +79,10 @@ std::string IssuerName(x509_st* certificate) {
   return AuthorityName(X509_get_issuer_name(certificate), X509_get0_authority_key_id(certificate));
 }
 
-Tls::Tls(std::unique_ptr<const Contexts> contexts, std::string authority, uint64_t records_per_key)
+Tls::Tls(std::unique_ptr<const Contexts> contexts, std::string authority, const TlsOptions& options)
     : contexts_(std::move(contexts)),
       authority_(std::move(authority)),
-      records_per_key_(records_per_key),
+      options_(options),
       sessions_(std::make_unique<TlsSessions>()) {}
 
 Tls::~Tls() = default;
@@ -81,7 +90,7 @@ Tls::~Tls() = default;
 absl::StatusOr<std::shared_ptr<const Tls>> Tls::Create(const std::string& authority,
                                                        const Credentials& server,
                                                        const Credentials& client,
-                                                       uint64_t records_per_key) {
+                                                       const TlsOptions& options) {
   auto contexts = std::make_unique<Contexts>();
   MUSTER_ASSIGN_OR_RETURN(
       contexts->server,
@@ -96,12 +105,16 @@ absl::StatusOr<std::shared_ptr<const Tls>> Tls::Create(const std::string& author
     ERR_clear_error();
     return absl::InternalError("TLS: OpenSSL knows no ciphers of TLS 1.3");
   }
-  return std::shared_ptr<const Tls>(
-      new Tls(std::move(contexts), GetName(authority), records_per_key));
+  if (options.by_kernel) {
+    TlsStream::KeepSecrets(contexts->server->native_handle());
+    TlsStream::KeepSecrets(contexts->client->native_handle());
+  }
+  return std::shared_ptr<const Tls>(new Tls(std::move(contexts), GetName(authority), options));
 }
 
 absl::StatusOr<std::shared_ptr<const Tls>> Tls::Read(const std::string& folder,
-                                                     const std::string& host) {
+                                                     const std::string& host, bool by_kernel) {
+  if (by_kernel && !KernelChangesTlsKeys()) return absl::FailedPreconditionError(kNoKernelTls);
   const auto read = [&]() -> absl::StatusOr<std::shared_ptr<const Tls>> {
     MUSTER_ASSIGN_OR_RETURN(const std::string authority, ReadSecretFile(StrCat(folder, "/ca.pem")));
     MUSTER_ASSIGN_OR_RETURN(const Credentials server, ReadCredentials(folder, "server"));
@@ -109,7 +122,8 @@ absl::StatusOr<std::shared_ptr<const Tls>> Tls::Read(const std::string& folder,
     if (!host.empty()) {
       MUSTER_RETURN_IF_ERROR(CheckServerCertificate(authority, server.certificate, host));
     }
-    return Create(authority, server, client);
+    MUSTER_RETURN_IF_ERROR(CheckClientCertificate(authority, client.certificate));
+    return Create(authority, server, client, {.by_kernel = by_kernel});
   };
   auto tls = read();
   return tls.ok() ? std::move(tls) : WithAdvice(tls.status(), folder);

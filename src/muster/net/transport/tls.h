@@ -15,23 +15,29 @@ struct x509_st;
 
 namespace muster::net::transport {
 
+struct TlsOptions {
+  // RFC 8446, 5.5: a key of AES-GCM is good for 2^24.5 full records. After this many a sender
+  // changes to a new key; tests use fewer.
+  uint64_t records_per_key = uint64_t{1} << 23;
+  // The kernel encrypts what is sent (kernel_tls.h) over connections for which it can.
+  bool by_kernel = false;
+};
+
 // A task both accepts and dials: it has a certificate for each role, both from the job's authority,
 // and trusts only that authority. Thread-safe: all but the sessions is immutable.
 class Tls {
  public:
-  // RFC 8446, 5.5: a key of AES-GCM is good for 2^24.5 full records.
-  static constexpr uint64_t kRecordsPerKey = uint64_t{1} << 23;
-
   // INVALID_ARGUMENT names what does not fit; no message contains any part of a key.
-  // `records_per_key`: after this many a sender switches to a new key; tests use fewer.
-  static absl::StatusOr<std::shared_ptr<const Tls>> Create(
-      const std::string& authority, const Credentials& server, const Credentials& client,
-      uint64_t records_per_key = kRecordsPerKey);
+  static absl::StatusOr<std::shared_ptr<const Tls>> Create(const std::string& authority,
+                                                           const Credentials& server,
+                                                           const Credentials& client,
+                                                           const TlsOptions& options = {});
   // Reads a folder of `muster certs`: ca.pem, and server and client with their keys. Errors say
   // what is missing or readable by others, and how to make it. `host`: where this task is dialed;
-  // checks that others would trust it there now. "": nobody dials it.
+  // checks that others would trust it there now. "": nobody dials it. The client's certificate is
+  // checked, too. FAILED_PRECONDITION if the kernel is to encrypt and cannot change keys.
   static absl::StatusOr<std::shared_ptr<const Tls>> Read(const std::string& folder,
-                                                         const std::string& host);
+                                                         const std::string& host, bool by_kernel);
 
   ~Tls();
   Tls(const Tls&) = delete;
@@ -42,16 +48,16 @@ class Tls {
   // "authority 'muster' 3f2a90c1": its name and the beginning of its key's identifier, since two
   // authorities may have the same name.
   const std::string& authority() const { return authority_; }
-  uint64_t records_per_key() const { return records_per_key_; }
+  const TlsOptions& options() const { return options_; }
   TlsSessions& sessions() const { return *sessions_; }
 
  private:
   struct Contexts;
-  Tls(std::unique_ptr<const Contexts> contexts, std::string authority, uint64_t records_per_key);
+  Tls(std::unique_ptr<const Contexts> contexts, std::string authority, const TlsOptions& options);
 
   const std::unique_ptr<const Contexts> contexts_;
   const std::string authority_;
-  const uint64_t records_per_key_;
+  const TlsOptions options_;
   const std::unique_ptr<TlsSessions> sessions_;
 };
 
@@ -70,5 +76,6 @@ struct Protection {
 // The environment variables with which a task is given its protection, for messages.
 inline constexpr char kCertsVariable[] = "MUSTER_CERTS";
 inline constexpr char kPlainTextVariable[] = "MUSTER_PLAIN_TEXT";
+inline constexpr char kKernelTlsVariable[] = "MUSTER_KERNEL_TLS";
 
 }  // namespace muster::net::transport

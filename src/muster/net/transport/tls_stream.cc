@@ -24,6 +24,9 @@ constexpr size_t kMostAtOnce = size_t{64} << 10;
 constexpr size_t kWorthSending = size_t{64} << 10;
 constexpr std::string_view kBindingLabel = "EXPORTER-Channel-Binding";  // RFC 9266
 constexpr size_t kBindingBytes = 32;
+// RFC 8446, 4.6.3 and 6: an update of the keys that asks for none, and alerts.
+constexpr unsigned char kKeyUpdate[] = {24, 0, 0, 1, 0};
+constexpr unsigned char kGoodbye[] = {1, 0}, kBadRecord[] = {2, 20};
 
 }  // namespace
 
@@ -46,6 +49,7 @@ TlsStream::~TlsStream() = default;
 int TlsStream::BioWrite(bio_st* bio, const char* data, int size) {
   auto& self = *static_cast<TlsStream*>(BIO_get_data(bio));
   BIO_clear_retry_flags(bio);
+  if (self.by_kernel_) return size;  // an alert, by a key that has passed; see Decrypt
   const ConstBytes sealed = std::as_bytes(std::span(data, static_cast<size_t>(size)));
   self.sealed_.insert(self.sealed_.end(), sealed.begin(), sealed.end());
   return size;
@@ -125,6 +129,11 @@ absl::StatusOr<size_t> TlsStream::Decrypt(MutableBytes to) {
     return static_cast<size_t>(came);
   }
   read_error_ = Judge(came);
+  if (by_kernel_ && absl::IsDataLoss(read_error_)) {
+    inner_->WriteTlsRecord(kAlertRecord, std::as_bytes(std::span(kBadRecord)))
+        .status()
+        .IgnoreError();
+  }
   if (!read_error_.ok()) return read_error_;
   return 0;
 }
@@ -169,7 +178,7 @@ absl::StatusOr<size_t> TlsStream::Read(MutableBytes to) {
 
 absl::Status TlsStream::Encrypt(ConstBytes record) {
   Prepare();
-  if (++records_ > tls_->records_per_key()) {
+  if (++records_ > tls_->options().records_per_key) {
     SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);  // goes before the record
     records_ = 1;
   }
@@ -191,14 +200,17 @@ absl::StatusOr<bool> TlsStream::Flush() {
 
 absl::StatusOr<bool> TlsStream::FlushOrHear() {
   absl::StatusOr<bool> gone = Flush();
-  if (gone.ok()) return gone;
+  return gone.ok() ? gone : Hear(gone.status());
+}
+
+absl::Status TlsStream::Hear(const absl::Status& error) {
   while (read_error_.ok()) {
     const MutableBytes room = buffer_.MakeRoom();
     const size_t came = room.empty() ? 0 : Decrypt(room).value_or(0);
     if (came == 0) break;
     buffer_.Grow(came);
   }
-  return absl::IsDataLoss(read_error_) ? absl::StatusOr<bool>(read_error_) : gone;
+  return absl::IsDataLoss(read_error_) ? read_error_ : error;
 }
 
 ConstBytes TlsStream::NextRecord(std::span<const ConstBytes> pieces, size_t at) {
@@ -218,8 +230,33 @@ ConstBytes TlsStream::NextRecord(std::span<const ConstBytes> pieces, size_t at) 
   return ConstBytes(gathered_).first(gathered);
 }
 
+absl::StatusOr<bool> TlsStream::ChangeKernelKey() {
+  MUSTER_ASSIGN_OR_RETURN(
+      const bool gone,
+      inner_->WriteTlsRecord(kHandshakeRecord, std::as_bytes(std::span(kKeyUpdate))));
+  if (!gone) return false;
+  MUSTER_RETURN_IF_ERROR(secret_.Advance());
+  MUSTER_ASSIGN_OR_RETURN(const TlsKey key, secret_.MakeKey());
+  MUSTER_RETURN_IF_ERROR(inner_->SetTlsKey(key));
+  records_ = 0;
+  return true;
+}
+
+absl::StatusOr<size_t> TlsStream::WriteByKernel(std::span<const ConstBytes> pieces) {
+  if (records_ >= tls_->options().records_per_key) {
+    const absl::StatusOr<bool> changed = ChangeKernelKey();
+    if (!changed.ok()) return Hear(changed.status());
+    if (!*changed) return 0;
+  }
+  const absl::StatusOr<size_t> went = inner_->Write(pieces);
+  if (!went.ok()) return Hear(went.status());
+  if (*went > 0) records_ += *went / kRecordBytes + 1;
+  return went;
+}
+
 absl::StatusOr<size_t> TlsStream::Write(std::span<const ConstBytes> pieces) {
   if (!open_) return Closed();
+  if (by_kernel_) return WriteByKernel(pieces);
   pieces = pieces.first(std::min(pieces.size(), kMaxPieces));
   size_t all = 0, at = 0;
   for (const ConstBytes piece : pieces) all += piece.size();
@@ -252,7 +289,9 @@ void TlsStream::Disarm() {
 
 void TlsStream::Close() {
   if (!std::exchange(open_, false)) return;
-  if (shaken_ && Flush().value_or(false)) {
+  if (by_kernel_) {
+    inner_->WriteTlsRecord(kAlertRecord, std::as_bytes(std::span(kGoodbye))).status().IgnoreError();
+  } else if (shaken_ && Flush().value_or(false)) {
     Prepare();
     SSL_shutdown(ssl_.get());  // says goodbye, as far as that goes now
     ERR_clear_error();

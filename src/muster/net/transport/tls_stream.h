@@ -4,8 +4,9 @@
 // other's is for the host that it dialed. Once the accepting side trusts the dialing one it sends 8
 // bytes to say so, so that a refusal is known before anything else is sent. A connection to a
 // process that was dialed before resumes its session (tls_sessions.h). Keys change before AES-GCM's
-// limit (RFC 8446, 5.5). A truncated connection is detected as without TLS: frames carry their
-// length. See docs/formats/frames.md.
+// limit (RFC 8446, 5.5). Where the kernel encrypts (Tls::options), it has the key after the first
+// KeyUpdate and those that follow, and OpenSSL decrypts only. A truncated connection is detected as
+// without TLS: frames carry their length. See docs/formats/frames.md.
 #pragma once
 
 #include <array>
@@ -21,6 +22,7 @@
 #include "muster/net/transport/read_buffer.h"
 #include "muster/net/transport/stream.h"
 #include "muster/net/transport/tls.h"
+#include "muster/net/transport/tls_key.h"
 #include "muster/process/deadline.h"
 
 struct ssl_st;
@@ -63,6 +65,9 @@ class TlsStream : public Stream {
   // Whether an earlier session was resumed: then neither side has shown its certificate again.
   bool is_resumed() const;
 
+  // The connections of this context keep the secret of what they send, for the kernel.
+  static void KeepSecrets(ssl_ctx_st* context);
+
  private:
   static constexpr size_t kRecordBytes = size_t{16} << 10;  // of payload, TLS's limit
 
@@ -72,6 +77,8 @@ class TlsStream : public Stream {
   absl::Status Shake(process::Deadline deadline, const Interrupt& interrupt);
   absl::Status SendWelcome(process::Deadline deadline, const Interrupt& interrupt);
   absl::Status AwaitWelcome(process::Deadline deadline, const Interrupt& interrupt);
+  // If the kernel is to encrypt and can: changes to a next key, which it gets.
+  absl::Status MoveToKernel(process::Deadline deadline, const Interrupt& interrupt);
 
   // What an OpenSSL call that returned `result` waits for: OK means more bytes, in either
   // direction.
@@ -86,8 +93,12 @@ class TlsStream : public Stream {
   absl::Status Encrypt(ConstBytes record);
   // Sends what is sealed. False: not all of it could be sent now.
   absl::StatusOr<bool> Flush();
-  // The same; if the peer has closed the connection, the error is its alert, if that has arrived.
   absl::StatusOr<bool> FlushOrHear();
+  absl::StatusOr<size_t> WriteByKernel(std::span<const ConstBytes> pieces);
+  // False: not now, the peer must read first.
+  absl::StatusOr<bool> ChangeKernelKey();
+  // `error`, of inner_; but if the peer has closed the connection, its alert, if that has arrived.
+  absl::Status Hear(const absl::Status& error);
   absl::Status FlushAll(process::Deadline deadline, const Interrupt& interrupt);
   // Returns up to one record's bytes from offset `at` of the pieces: in place, or gathered.
   ConstBytes NextRecord(std::span<const ConstBytes> pieces, size_t at);
@@ -97,6 +108,7 @@ class TlsStream : public Stream {
   static int BioWrite(bio_st* bio, const char* data, int size);
   static int BioRead(bio_st* bio, char* data, int size);
   static long BioControl(bio_st* bio, int command, long number, void* pointer);
+  static void OnSecret(const ssl_st* ssl, const char* line);
   static int OnCertificate(int good, x509_store_ctx_st* check);
 
   struct Free {
@@ -127,6 +139,8 @@ class TlsStream : public Stream {
   size_t sealed_gone_ = 0;         // bytes of them that have been sent
   bool owes_ = false;              // the last byte of what is sealed has not counted as written
   uint64_t records_ = 0;           // sent under this key
+  TlsSecret secret_;               // of what is sent, if the kernel is to have its keys
+  bool by_kernel_ = false;         // inner_ encrypts
 };
 
 // The text of an error in OpenSSL's queue; it holds nothing secret.

@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "absl/strings/escaping.h"
+
 #include "muster/net/tls/tls_peer.h"
 #include "muster/net/transport/tls_stream.h"
 #include "muster/net/transport/wait.h"
@@ -83,6 +85,7 @@ absl::StatusOr<std::unique_ptr<Stream>> TlsStream::Dialed(std::unique_ptr<Stream
   MUSTER_RETURN_IF_ERROR(stream->Shake(deadline, interrupt));
   MUSTER_RETURN_IF_ERROR(stream->AwaitWelcome(deadline, interrupt));
   stream->tls_->sessions().Keep(peer, ssl);
+  MUSTER_RETURN_IF_ERROR(stream->MoveToKernel(deadline, interrupt));
   return stream;
 }
 
@@ -95,6 +98,7 @@ absl::StatusOr<std::unique_ptr<Stream>> TlsStream::Accepted(std::unique_ptr<Stre
   SSL_set_accept_state(stream->ssl_.get());
   MUSTER_RETURN_IF_ERROR(stream->Shake(deadline, interrupt));
   MUSTER_RETURN_IF_ERROR(stream->SendWelcome(deadline, interrupt));
+  MUSTER_RETURN_IF_ERROR(stream->MoveToKernel(deadline, interrupt));
   return stream;
 }
 
@@ -157,6 +161,34 @@ absl::Status TlsStream::AwaitWelcome(Deadline deadline, const Interrupt& interru
   return absl::OkStatus();
 }
 
+void TlsStream::KeepSecrets(ssl_ctx_st* context) { SSL_CTX_set_keylog_callback(context, OnSecret); }
+
+// `line`: "CLIENT_TRAFFIC_SECRET_0 RANDOM SECRET", in hexadecimal, and others.
+void TlsStream::OnSecret(const ssl_st* ssl, const char* line) {
+  const std::string_view text(line);
+  const std::string_view own =
+      SSL_is_server(ssl) == 1 ? "SERVER_TRAFFIC_SECRET_0 " : "CLIENT_TRAFFIC_SECRET_0 ";
+  if (!text.starts_with(own)) return;
+  const std::string_view secret = text.substr(text.rfind(' ') + 1);
+  auto& self = *static_cast<TlsStream*>(SSL_get_app_data(ssl));
+  const auto suite = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(ssl));
+  self.secret_ = TlsSecret(suite, absl::HexStringToBytes(ToAbsl(secret)));
+}
+
+absl::Status TlsStream::MoveToKernel(Deadline deadline, const Interrupt& interrupt) {
+  if (secret_.empty()) return absl::OkStatus();
+  Prepare();
+  SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
+  const int result = SSL_do_handshake(ssl_.get());
+  if (result != 1) MUSTER_RETURN_IF_ERROR(Judge(result));
+  MUSTER_RETURN_IF_ERROR(FlushAll(deadline, interrupt));
+  records_ = 0;
+  MUSTER_RETURN_IF_ERROR(secret_.Advance());
+  MUSTER_ASSIGN_OR_RETURN(const TlsKey key, secret_.MakeKey());
+  by_kernel_ = inner_->SetTlsKey(key).ok();  // else OpenSSL goes on
+  return absl::OkStatus();
+}
+
 // Returns why there is no TLS with this peer.
 absl::Status TlsStream::Refusal(unsigned long code) const {
   if (first_byte_ == kPlainText) {
@@ -181,9 +213,10 @@ absl::Status TlsStream::Refusal(unsigned long code) const {
   }
   if (net::internal::IsCertificateAlert(net::internal::GetTlsAlert(code))) {
     const std::string_view why = GetTlsReason(code);
-    return absl::UnauthenticatedError(StrCat(peer(),
-                                             " does not believe this task's certificate, of ",
-                                             tls_->authority(), ": ", why, Advice(why)));
+    const std::string expiry = net::internal::GetOwnExpiry(ssl_.get());
+    return absl::UnauthenticatedError(
+        StrCat(peer(), " does not believe this task's certificate, of ", tls_->authority(), ": ",
+               why, expiry.empty() ? "" : ", on ", expiry, Advice(why)));
   }
   return absl::DataLossError(StrCat("no TLS 1.3 with ", peer(), ": ", GetTlsReason(code)));
 }

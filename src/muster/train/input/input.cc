@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 #include <utility>
 
 #include "muster/data/batch_stream_reader.h"
 #include "muster/features/coverage.h"
-#include "muster/features/scale.h"
+#include "muster/train/input/data_watch.h"
 #include "muster/train/input/key_check.h"
 #include "muster/train/input/row_values.h"
 #include "muster/train/input/shard_feed.h"
-#include "muster/train/input/usual_rates.h"
 
 namespace muster::train {
 namespace {
@@ -26,24 +24,6 @@ data::SourceSpec SourceFor(const model::ModelSpec& model, const InputSpec& spec)
   source.format = formats::NameColumns(source.format, model.features.schema);
   if (!spec.with_labels) source.may_lack = model.LabelInputs();
   return source;
-}
-
-// Returns the columns whose scale does not matter: only parts with input_batch_norm read them, or
-// the head reads them as an item's probability, of which the differences of logarithms count.
-std::vector<std::string> ColumnsOfAnyScale(const model::ModelSpec& model) {
-  std::vector<std::string> columns = {model.head.sampling_probability};
-  std::set<std::string> scaled;
-  if (model.linear) scaled.insert(model.linear->columns.begin(), model.linear->columns.end());
-  if (model.fm) scaled.insert(model.fm->columns.begin(), model.fm->columns.end());
-  for (const auto& [name, part] : model.DeepParts()) {
-    if (part->input_batch_norm) {
-      columns.insert(columns.end(), part->columns.begin(), part->columns.end());
-    } else {
-      scaled.insert(part->columns.begin(), part->columns.end());
-    }
-  }
-  std::erase_if(columns, [&](const std::string& name) { return scaled.contains(name); });
-  return columns;
 }
 
 // Returns what the cache of `spec` has for a shard, and by which key. Without a cache, and for data
@@ -136,25 +116,22 @@ class Input::Producer {
         key_(maker_.used().key.empty() ? -1 : schema().Find(maker_.used().key)),
         group_(spec.group.empty() ? -1 : schema().Find(spec.group)),
         columns_(schema()) {
-    if (!spec.watch_data) return;
-    coverage_.emplace(maker_.used());
-    if (!model.spec.exported) {
-      scale_.emplace(maker_.used(), model.request, ColumnsOfAnyScale(model.spec));
-      slow_parts_ = DescribeSlowParts(model.spec);
-    }
+    if (spec.watch_data) watch_.emplace(model, maker_);
   }
 
   // A compiled file is finished when it has all rows and the warnings that it keeps are known.
   absl::Status AddWarnings(bool ended, std::vector<std::string>* warnings) {
     const bool saw_all = ended || AllCompiled();
-    if (coverage_) {
-      *warnings = coverage_->ConsumeWarnings(saw_all);
+    if (watch_) {
+      *warnings = watch_->ConsumeColumnWarnings(saw_all);
       for (const auto& feed : feeds_) feed->KeepWarnings(*warnings);
     }
-    if (saw_all || !coverage_ || coverage_->done()) {
+    if (saw_all || !watch_ || watch_->knows_columns()) {
       for (const auto& feed : feeds_) MUSTER_RETURN_IF_ERROR(feed->FinishCompiled());
     }
-    if (scale_) AddScaleWarnings(ended, warnings);
+    if (watch_) {
+      std::ranges::move(watch_->ConsumeScaleWarnings(saw_all), std::back_inserter(*warnings));
+    }
     if (ended && spec_.watch_words && !std::exchange(told_of_words_, true)) {
       std::ranges::move(
           features::WarnOfUnknownWords(maker_.used(), maker_.transform().CountWords()),
@@ -173,24 +150,13 @@ class Input::Producer {
     return std::ranges::any_of(feeds_, is_whole) && std::ranges::none_of(feeds_, compiles);
   }
 
-  // Each warning also names learning rates that would be too small for scaled inputs.
-  void AddScaleWarnings(bool ended, std::vector<std::string>* warnings) {
-    for (std::string& warning : scale_->ConsumeWarnings(ended)) {
-      for (const std::string& line : slow_parts_) warning += StrCat("; ", line);
-      warnings->push_back(std::move(warning));
-    }
-  }
-
   absl::StatusOr<bool> Fill(InputBatch* batch) {
     while (ShardFeed* const feed = LeastAdvanced()) {
       MUSTER_ASSIGN_OR_RETURN(const bool is_batch, feed->Next(&columns_, batch));
       if (!is_batch) continue;
-      if (!first_epoch_) first_epoch_ = batch->epoch;
-      // The rows of later epochs are the same ones.
-      if (coverage_ && feed->has_columns() && batch->epoch == *first_epoch_) {
-        coverage_->Add(columns_);
+      if (watch_) {
+        watch_->Add(batch->epoch, feed->has_columns() ? &columns_ : nullptr, batch->features);
       }
-      if (scale_) scale_->Add(batch->features);
       batch->dropped = feed->ConsumeDropped();
       batch->bad.clear();
       std::swap(batch->bad, bad_);
@@ -240,10 +206,7 @@ class Input::Producer {
   const BatchMaker maker_;
   const int key_;
   const int group_;
-  std::optional<features::CoverageWatch> coverage_;
-  std::optional<int64_t> first_epoch_;
-  std::optional<features::ScaleWatch> scale_;
-  std::vector<std::string> slow_parts_;  // further advice for the warnings of scale_
+  std::optional<DataWatch> watch_;
   bool told_of_words_ = false;
   formats::Columns columns_;
   std::vector<std::unique_ptr<ShardFeed>> feeds_;

@@ -79,6 +79,10 @@ absl::StatusOr<bool> ShardFeed::Next(formats::Columns* columns, InputBatch* batc
   }
   bad_rows_ = reader_->bad_rows();
   dropped_ = dropped_before_ + reader_->dropped();
+  if (ended_ && may_compile_ && !is_whole_ && dropped_ > 0) {
+    GiveUpCompiling(absl::FailedPreconditionError(
+        "rows that fill no batch are left out (--drop-remainder), and some were in no epoch"));
+  }
   if (!is_batch) return false;
   batch->epoch = reader_->epoch();
   batch->shard = shard_;

@@ -12,6 +12,7 @@
 #include "muster/data/source.h"
 #include "muster/features/transform.h"
 #include "muster/train/input/compiled/compiled_file.h"
+#include "muster/train/input/compiled/row_compiler.h"
 
 namespace muster::train {
 

@@ -1,0 +1,123 @@
+#include "muster/net/transport/kernel_tls.h"
+
+#include <linux/tls.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/crypto.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "muster/net/transport/socket_error.h"
+#include "muster/process/descriptor.h"
+
+namespace muster::net::transport {
+namespace {
+
+constexpr char kTls[] = "tls";
+constexpr uint16_t kAes128 = 0x1301, kAes256 = 0x1302, kChaCha20 = 0x1303;
+
+// `Info` is one of the kernel's tls12_crypto_info_.... Some ciphers call the first bytes of what
+// TLS calls the iv a salt.
+template <typename Info>
+absl::Status SetKey(int socket, uint16_t cipher, const TlsKey& key) {
+  Info info = {};
+  info.info.version = TLS_1_3_VERSION;
+  info.info.cipher_type = cipher;
+  constexpr size_t kSaltBytes = sizeof info.salt;
+  if (key.key.size() != sizeof info.key || key.iv.size() != kSaltBytes + sizeof info.iv) {
+    return absl::InternalError("TLS: a key has another size than its cipher");
+  }
+  std::memcpy(info.key, key.key.data(), sizeof info.key);
+  if constexpr (kSaltBytes > 0) std::memcpy(info.salt, key.iv.data(), kSaltBytes);
+  std::memcpy(info.iv, key.iv.data() + kSaltBytes, sizeof info.iv);
+  const int set = setsockopt(socket, SOL_TLS, TLS_TX, &info, sizeof info);
+  const int error = errno;
+  OPENSSL_cleanse(&info, sizeof info);
+  if (set == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      StrCat("the kernel takes no key of TLS 1.3: ", strerror(error)));
+}
+
+// A connection of this process to itself, over loopback.
+struct Loop {
+  process::Descriptor listening, dialed;
+};
+absl::StatusOr<Loop> MakeLoop() {
+  Loop loop = {.listening = process::Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+               .dialed = process::Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (bind(loop.listening.get(), any, size) != 0 || listen(loop.listening.get(), 1) != 0 ||
+      getsockname(loop.listening.get(), any, &size) != 0 ||
+      connect(loop.dialed.get(), any, size) != 0) {
+    return absl::UnavailableError(StrCat("no connection over loopback: ", strerror(errno)));
+  }
+  return loop;
+}
+
+bool TakesTwoKeys() {
+  const absl::StatusOr<Loop> loop = MakeLoop();
+  if (!loop.ok()) return false;
+  TlsKey key;
+  key.suite = kAes128;
+  key.iv.resize(12);
+  for (const char byte : {'1', '2'}) {
+    key.key.assign(16, byte);
+    if (!SetKernelTlsKey(loop->dialed.get(), key).ok()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool KernelChangesTlsKeys() {
+  static const bool does = TakesTwoKeys();
+  return does;
+}
+
+absl::Status SetKernelTlsKey(int socket, const TlsKey& key) {
+  // Once a socket has it, the kernel says that it exists.
+  if (setsockopt(socket, IPPROTO_TCP, TCP_ULP, kTls, sizeof kTls) != 0 && errno != EEXIST) {
+    return absl::FailedPreconditionError(
+        StrCat("the kernel has no TLS for this connection: ", strerror(errno)));
+  }
+  switch (key.suite) {
+    case kAes128:
+      return SetKey<tls12_crypto_info_aes_gcm_128>(socket, TLS_CIPHER_AES_GCM_128, key);
+    case kAes256:
+      return SetKey<tls12_crypto_info_aes_gcm_256>(socket, TLS_CIPHER_AES_GCM_256, key);
+    case kChaCha20:
+      return SetKey<tls12_crypto_info_chacha20_poly1305>(socket, TLS_CIPHER_CHACHA20_POLY1305, key);
+    default:
+      return absl::FailedPreconditionError(StrCat("TLS: no cipher ", key.suite));
+  }
+}
+
+absl::StatusOr<bool> SendKernelTlsRecord(int socket, uint8_t type, ConstBytes record,
+                                         const std::string& peer) {
+  iovec part = {.iov_base = const_cast<std::byte*>(record.data()), .iov_len = record.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof type)] = {};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_TLS;
+  header->cmsg_type = TLS_SET_RECORD_TYPE;
+  header->cmsg_len = CMSG_LEN(sizeof type);
+  std::memcpy(CMSG_DATA(header), &type, sizeof type);
+  while (true) {
+    const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) return static_cast<size_t>(sent) == record.size();
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+    if (errno != EINTR) return PeerGone(errno, peer, "send");
+  }
+}
+
+}  // namespace muster::net::transport
