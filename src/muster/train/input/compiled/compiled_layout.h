@@ -10,6 +10,7 @@
 #include "muster/base/status.h"
 #include "muster/features/batch.h"
 #include "muster/features/column.h"
+#include "muster/features/transform.h"
 #include "muster/formats/json_fields.h"
 
 namespace muster::train {

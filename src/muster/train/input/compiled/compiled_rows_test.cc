@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "muster/base/random.h"
+#include "muster/train/input/compiled/row_compiler.h"
 
 namespace muster::train {
 namespace {
