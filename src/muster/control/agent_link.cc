@@ -13,7 +13,8 @@ namespace {
 using formats::PrintJson;
 
 constexpr double kUrgentSeconds = 2;
-constexpr std::chrono::milliseconds kRetryPause{100};
+// A coordinator answers once it has started all agents of a job.
+constexpr std::chrono::milliseconds kFirstRetryPause{2}, kLongestRetryPause{100};
 constexpr char kPath[] = "/v1/agent";
 
 double Now() {
@@ -124,10 +125,15 @@ bool AgentLink::Exchange(Client& client, bool poll, double timeout_seconds) {
 }
 
 void AgentLink::Loop(const std::stop_token& stop) {
+  auto pause = kFirstRetryPause;
   while (!stop.stop_requested()) {
-    if (Exchange(poll_client_, /*poll=*/true, lease_seconds())) continue;
+    if (Exchange(poll_client_, /*poll=*/true, lease_seconds())) {
+      pause = kFirstRetryPause;
+      continue;
+    }
     std::unique_lock lock(mutex_);
-    pause_.wait_for(lock, stop, kRetryPause, [] { return false; });
+    pause_.wait_for(lock, stop, pause, [] { return false; });
+    pause = std::min(pause * 2, kLongestRetryPause);
   }
 }
 

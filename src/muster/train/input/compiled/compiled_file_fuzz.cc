@@ -10,6 +10,8 @@
 #include "muster/base/byte_reader.h"
 #include "muster/base/crc32c.h"
 #include "muster/train/input/compiled/compiled_file.h"
+#include "muster/train/input/compiled/compiled_rows.h"
+#include "muster/train/input/compiled/row_compiler.h"
 
 namespace muster::train {
 namespace {
