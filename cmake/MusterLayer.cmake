@@ -1,4 +1,4 @@
-# muster_layer(FOLDER [ROOM] [NO_THREADS] [SMALL] [DEPENDS layer...] [NEVER_DEPENDS layer...]
+# muster_layer(FOLDER [ROOM] [NO_THREADS] [SMALL] [FUZZED] [DEPENDS layer...] [NEVER_DEPENDS layer...]
 #              [LIBRARIES lib...] [TESTS_USE layer...] [TESTS_START target...])
 #
 # Declares the layer that lives in src/muster/FOLDER: a static library `muster_<folder>` of its
@@ -10,6 +10,7 @@
 # that its tests are not built for ThreadSanitizer; tools/check_layers.py holds the sources to it.
 # SMALL: what the layer does takes no time beside the rest of a program: a release compiles it for size, a
 # sanitizer's build without optimisation.
+# FUZZED: it has no fuzz target, and those of higher layers are there for its code, too.
 # DEPENDS names the layers it may use; tools/check_layers.py holds the includes against it.
 # NEVER_DEPENDS names layers that it must not reach, through other layers either;
 # tools/check_layers.py holds DEPENDS against it.
@@ -19,7 +20,7 @@
 include(GNUInstallDirs)
 
 function(muster_layer folder)
-  cmake_parse_arguments(LAYER "ROOM;NO_THREADS;SMALL" "" "DEPENDS;NEVER_DEPENDS;LIBRARIES;TESTS_USE;TESTS_START" ${ARGN})
+  cmake_parse_arguments(LAYER "ROOM;NO_THREADS;SMALL;FUZZED" "" "DEPENDS;NEVER_DEPENDS;LIBRARIES;TESTS_USE;TESTS_START" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   set(directory ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cc)
@@ -73,7 +74,8 @@ function(muster_layer folder)
   endif()
 
   if(sources AND MUSTER_SANITIZE AND LAYER_SMALL)
-    # To optimise what takes no time would double the time to compile it.
+    # To optimise what takes no time in the tests would double the time to compile it. (Its fuzz targets
+    # make fewer runs a second.)
     target_compile_options(muster_${name} PRIVATE -O0)
   endif()
 
@@ -94,14 +96,11 @@ function(muster_layer folder)
       file(RELATIVE_PATH testdata ${PROJECT_SOURCE_DIR} ${directory}/testdata)
       target_compile_definitions(muster_${name}_test PRIVATE MUSTER_TESTDATA="${testdata}")
     endif()
-    if(MUSTER_SANITIZE)
-      # It makes so much code of a test that to optimise it takes longer than to run it.
-      target_compile_options(muster_${name}_test PRIVATE -O0)
-    elseif(tests MATCHES "simulation_test")
-      # The code under test is built as users run it; the tests themselves need not be, except for
-      # simulations, whose thousands of histories take longer than the compiler.
+    if(NOT MUSTER_SANITIZE AND tests MATCHES "simulation_test")
+      # Thousands of histories take longer than the compiler.
       target_compile_options(muster_${name}_test PRIVATE -O1)
     else()
+      # To optimise a test takes longer than to run it; a sanitizer makes much more code of it.
       target_compile_options(muster_${name}_test PRIVATE -O0)
     endif()
     set(started "")
@@ -131,8 +130,9 @@ function(muster_layer folder)
       add_test(NAME fuzz.${fuzzer} COMMAND ${PROJECT_SOURCE_DIR}/tools/fuzz.sh $<TARGET_FILE:${fuzzer}>)
       set_tests_properties(fuzz.${fuzzer} PROPERTIES LABELS fuzz TIMEOUT 1200)
     endforeach()
-    if(sources AND fuzzers)
-      # What a fuzzer learns from, at an eighth of the time to compile.
+    if(sources AND (fuzzers OR LAYER_FUZZED))
+      # A fuzz target learns from the branches that an input takes in these layers. To count them takes an
+      # eighth of the time to compile, so that others do not.
       target_compile_options(muster_${name} PRIVATE -fsanitize=fuzzer-no-link)
     endif()
   endif()

@@ -5,15 +5,20 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include "muster/data/memory_log.h"
 #include "muster/io/memory_file_system.h"
 #include "muster/job/tf_config.h"
+#include "muster/net/secret_file.h"
+#include "muster/net/tls/certs.h"
+#include "muster/net/transport/kernel_tls.h"
 #include "muster/train/cluster/tf_config.h"
 
 namespace muster::train {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr char kCluster[] =
@@ -32,7 +37,8 @@ class ClusterRoleTest : public testing::Test {
   ClusterRoleTest() { Unset(); }
   ~ClusterRoleTest() override { Unset(); }
   static void Unset() {
-    for (const char* const name : {"MUSTER_KEY_FILE", "MUSTER_CERTS", "MUSTER_PLAIN_TEXT"}) {
+    for (const char* const name :
+         {"MUSTER_KEY_FILE", "MUSTER_CERTS", "MUSTER_PLAIN_TEXT", "MUSTER_KERNEL_TLS"}) {
       unsetenv(name);
     }
   }
@@ -110,6 +116,22 @@ TEST_F(ClusterRoleTest, AKeyThatIsNotThereIsNamedWithItsVariable) {
   const auto role = JoinFromEnvironment(MakeConfig(kCluster, "chief", 0), {}, clock_);
   EXPECT_THAT(std::string(ToStd(role.status().message())),
               AllOf(HasSubstr("MUSTER_KEY_FILE"), HasSubstr("/nowhere/key")));
+}
+
+TEST_F(ClusterRoleTest, AKernelThatCannotEncryptIsRefusedWhereItIsToDoSo) {
+  if (net::transport::KernelChangesTlsKeys()) GTEST_SKIP() << "this kernel can";
+  const std::string folder = testing::TempDir() + "cluster-role-certs";
+  std::filesystem::create_directories(folder);
+  ASSERT_TRUE(net::MakeJobCertificates(folder, "job", {"127.0.0.1"}, 10).ok());
+  const std::string key = folder + "/key";
+  ASSERT_TRUE(net::WriteSecretFile(key, std::string(64, 'a')).ok());
+  setenv("MUSTER_KEY_FILE", key.c_str(), 1);
+  setenv("MUSTER_CERTS", folder.c_str(), 1);
+  setenv("MUSTER_KERNEL_TLS", "1", 1);
+  const RunConfig config =
+      MakeConfig(R"("cluster":{"chief":["127.0.0.1:1"],"worker":["h1:1"]})", "chief", 0);
+  EXPECT_THAT(Refused(config, /*evaluator=*/false), HasSubstr("MUSTER_KERNEL_TLS"));
+  std::filesystem::remove_all(folder);
 }
 
 // Protection is needed only for addresses other than loopback addresses.

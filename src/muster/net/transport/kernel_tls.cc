@@ -1,10 +1,12 @@
 #include "muster/net/transport/kernel_tls.h"
 
+#include <fcntl.h>
 #include <linux/tls.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/crypto.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <cerrno>
 #include <cstring>
@@ -16,12 +18,18 @@ namespace muster::net::transport {
 namespace {
 
 constexpr char kTls[] = "tls";
-constexpr uint16_t kAes128 = 0x1301, kAes256 = 0x1302, kChaCha20 = 0x1303;
+
+absl::Status Refusal(int error, const std::string& peer) {
+  if (error == ENOTCONN) return PeerClosed(peer);
+  return absl::FailedPreconditionError(
+      StrCat("the kernel does not encrypt what goes to ", peer, ": ", strerror(error),
+             "; start without MUSTER_KERNEL_TLS, and OpenSSL encrypts"));
+}
 
 // `Info` is one of the kernel's tls12_crypto_info_.... Some ciphers call the first bytes of what
 // TLS calls the iv a salt.
 template <typename Info>
-absl::Status SetKey(int socket, uint16_t cipher, const TlsKey& key) {
+absl::Status SetKey(int socket, uint16_t cipher, const TlsKey& key, const std::string& peer) {
   Info info = {};
   info.info.version = TLS_1_3_VERSION;
   info.info.cipher_type = cipher;
@@ -36,8 +44,7 @@ absl::Status SetKey(int socket, uint16_t cipher, const TlsKey& key) {
   const int error = errno;
   OPENSSL_cleanse(&info, sizeof info);
   if (set == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      StrCat("the kernel takes no key of TLS 1.3: ", strerror(error)));
+  return Refusal(error, peer);
 }
 
 // A connection of this process to itself, over loopback.
@@ -60,15 +67,24 @@ absl::StatusOr<Loop> MakeLoop() {
   return loop;
 }
 
+// Calls that send wait for room from now on, for so many seconds.
+void WaitInCalls(int socket, double seconds) {
+  timeval most = {};
+  most.tv_sec = static_cast<time_t>(seconds);
+  most.tv_usec = static_cast<suseconds_t>((seconds - static_cast<double>(most.tv_sec)) * 1e6);
+  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+  fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) & ~O_NONBLOCK);
+}
+
 bool TakesTwoKeys() {
   const absl::StatusOr<Loop> loop = MakeLoop();
   if (!loop.ok()) return false;
   TlsKey key;
-  key.suite = kAes128;
+  key.suite = kAes128Suite;
   key.iv.resize(12);
   for (const char byte : {'1', '2'}) {
     key.key.assign(16, byte);
-    if (!SetKernelTlsKey(loop->dialed.get(), key).ok()) return false;
+    if (!SetKernelTlsKey(loop->dialed.get(), key, "itself").ok()) return false;
   }
   return true;
 }
@@ -80,26 +96,27 @@ bool KernelChangesTlsKeys() {
   return does;
 }
 
-absl::Status SetKernelTlsKey(int socket, const TlsKey& key) {
+absl::Status SetKernelTlsKey(int socket, const TlsKey& key, const std::string& peer) {
   // Once a socket has it, the kernel says that it exists.
   if (setsockopt(socket, IPPROTO_TCP, TCP_ULP, kTls, sizeof kTls) != 0 && errno != EEXIST) {
-    return absl::FailedPreconditionError(
-        StrCat("the kernel has no TLS for this connection: ", strerror(errno)));
+    return Refusal(errno, peer);
   }
   switch (key.suite) {
-    case kAes128:
-      return SetKey<tls12_crypto_info_aes_gcm_128>(socket, TLS_CIPHER_AES_GCM_128, key);
-    case kAes256:
-      return SetKey<tls12_crypto_info_aes_gcm_256>(socket, TLS_CIPHER_AES_GCM_256, key);
-    case kChaCha20:
-      return SetKey<tls12_crypto_info_chacha20_poly1305>(socket, TLS_CIPHER_CHACHA20_POLY1305, key);
+    case kAes128Suite:
+      return SetKey<tls12_crypto_info_aes_gcm_128>(socket, TLS_CIPHER_AES_GCM_128, key, peer);
+    case kAes256Suite:
+      return SetKey<tls12_crypto_info_aes_gcm_256>(socket, TLS_CIPHER_AES_GCM_256, key, peer);
+    case kChaCha20Suite:
+      return SetKey<tls12_crypto_info_chacha20_poly1305>(socket, TLS_CIPHER_CHACHA20_POLY1305, key,
+                                                         peer);
     default:
       return absl::FailedPreconditionError(StrCat("TLS: no cipher ", key.suite));
   }
 }
 
 absl::StatusOr<bool> SendKernelTlsRecord(int socket, uint8_t type, ConstBytes record,
-                                         const std::string& peer) {
+                                         double seconds, const std::string& peer) {
+  if (seconds > 0) WaitInCalls(socket, seconds);
   iovec part = {.iov_base = const_cast<std::byte*>(record.data()), .iov_len = record.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof type)] = {};
   msghdr message = {};
@@ -113,7 +130,7 @@ absl::StatusOr<bool> SendKernelTlsRecord(int socket, uint8_t type, ConstBytes re
   header->cmsg_len = CMSG_LEN(sizeof type);
   std::memcpy(CMSG_DATA(header), &type, sizeof type);
   while (true) {
-    const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL | (seconds > 0 ? 0 : MSG_DONTWAIT));
     if (sent >= 0) return static_cast<size_t>(sent) == record.size();
     if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
     if (errno != EINTR) return PeerGone(errno, peer, "send");

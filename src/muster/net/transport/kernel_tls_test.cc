@@ -1,12 +1,15 @@
-// TLS whose records the stream below encrypts, as the kernel does: with a stream that does so by
-// itself, and with the kernel of this machine where that can.
+// TLS whose records the stream below encrypts, as a kernel does (stream_conformance_test.cc has
+// tests with the kernel of this machine, where that can).
 #include "muster/net/transport/kernel_tls.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
+#include <chrono>
+#include <filesystem>
 #include <future>
 #include <random>
 #include <thread>
@@ -35,10 +38,12 @@ class EncryptingStream final : public Stream {
 
   int keys() const { return keys_; }
 
+  void RefuseKeys() { refuses_ = true; }
   absl::Status SetTlsKey(const TlsKey& key) override {
-    const EVP_CIPHER* const cipher = key.suite == 0x1301   ? EVP_aes_128_gcm()
-                                     : key.suite == 0x1302 ? EVP_aes_256_gcm()
-                                                           : EVP_chacha20_poly1305();
+    if (refuses_) return absl::FailedPreconditionError("no key");
+    const EVP_CIPHER* const cipher = key.suite == kAes128Suite   ? EVP_aes_128_gcm()
+                                     : key.suite == kAes256Suite ? EVP_aes_256_gcm()
+                                                                 : EVP_chacha20_poly1305();
     EXPECT_EQ(EVP_EncryptInit_ex(context_, cipher, nullptr,
                                  reinterpret_cast<const unsigned char*>(key.key.data()), nullptr),
               1);
@@ -47,14 +52,25 @@ class EncryptingStream final : public Stream {
     ++keys_;
     return absl::OkStatus();
   }
-  absl::StatusOr<bool> WriteTlsRecord(uint8_t type, ConstBytes record) override {
-    MUSTER_ASSIGN_OR_RETURN(const bool gone, Send());
-    if (!gone) return false;
-    Seal(type, record);
-    MUSTER_RETURN_IF_ERROR(Send().status());
-    return true;
+  absl::StatusOr<bool> WriteTlsRecord(uint8_t type, ConstBytes record, double seconds) override {
+    const auto deadline = process::Deadline::After(seconds);
+    absl::StatusOr<bool> gone = Send();
+    for (bool sealed = false; gone.ok();) {
+      if (*gone && sealed) return true;
+      if (*gone) {
+        Seal(type, record);
+        sealed = true;
+        if (seconds == 0) return Send().ok();
+      } else if (deadline.expired()) {
+        return false;
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      gone = Send();
+    }
+    return gone;
   }
-  // Takes one record at a time, and keeps what cannot be sent of it.
+  // Takes one record at a time, and keeps what cannot be sent of it, which is lost at Close().
   absl::StatusOr<size_t> Write(std::span<const ConstBytes> pieces) override {
     if (keys_ == 0) return inner_->Write(pieces);
     MUSTER_ASSIGN_OR_RETURN(const bool gone, Send());
@@ -124,6 +140,7 @@ class EncryptingStream final : public Stream {
   std::string iv_;
   uint64_t number_ = 0;
   int keys_ = 0;
+  bool refuses_ = false;
   std::vector<std::byte> sealed_;
 };
 
@@ -134,11 +151,12 @@ class KernelTlsTest : public testing::Test {
     EncryptingStream *dialed_by = nullptr, *accepted_by = nullptr;
   };
 
-  // Two connected ends, of which the one that dials or both have streams that encrypt.
-  Pair Make(bool both, uint64_t records_per_key, const FaultOptions& faults = {}) {
-    const TlsOptions options = {.records_per_key = records_per_key, .by_kernel = true};
-    const auto tls = MakeTls(authority_, options);
-    const auto other = MakeTls(authority_, {.by_kernel = both});
+  std::shared_ptr<const Tls> NewTls(uint64_t records_per_key = TlsOptions().records_per_key) {
+    return MakeTls(authority_, {.records_per_key = records_per_key, .by_kernel = true});
+  }
+  // Two connected ends, over streams that can encrypt.
+  Pair Make(std::shared_ptr<const Tls> tls, std::shared_ptr<const Tls> other,
+            const FaultOptions& faults = {}) {
     int fds[2] = {};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     auto near = std::make_unique<EncryptingStream>(
@@ -201,27 +219,41 @@ class KernelTlsTest : public testing::Test {
 TEST(TlsSecretTest, KeysAreThoseOfTheStandard) {
   const std::string bytes =
       absl::HexStringToBytes("a11af9f05531f856ad47116b45a950328204b4f44bfb6b3a4b4f1f3fcb631643");
-  const TlsSecret secret(0x1301, bytes);
+  const TlsSecret secret(kAes128Suite, bytes);
   const auto key = secret.MakeKey();
   ASSERT_TRUE(key.ok()) << key.status();
   EXPECT_EQ(absl::BytesToHexString(key->key), "9f02283b6c9c07efc26bb9f2ac92e356");
   EXPECT_EQ(absl::BytesToHexString(key->iv), "cf782b88dd83549aadf1e984");
-  EXPECT_TRUE(TlsSecret(0x1302, bytes).empty()) << "SHA-384 has 48 bytes";
+  EXPECT_TRUE(TlsSecret(kAes256Suite, bytes).empty()) << "SHA-384 has 48 bytes";
   EXPECT_TRUE(TlsSecret(0x1304, bytes).empty()) << "a suite that nobody knows";
 }
 
 TEST_F(KernelTlsTest, OpenSslReadsWhatTheStreamEncrypts) {
-  for (const bool both : {false, true}) {
-    Pair pair = Make(both, TlsOptions().records_per_key);
-    EXPECT_EQ(pair.dialed_by->keys(), 1);
-    EXPECT_EQ(pair.accepted_by->keys(), both ? 1 : 0);
-    EXPECT_EQ(pair.dialed->binding(), pair.accepted->binding());
+  for (const char* const suite :
+       {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}) {
+    const auto near = NewTls();
+    ASSERT_EQ(SSL_CTX_set_ciphersuites(near->client(), suite), 1);
+    for (const auto& far : {NewTls(), MakeTls(authority_)}) {
+      Pair pair = Make(near, far);
+      EXPECT_EQ(pair.dialed_by->keys(), 1);
+      EXPECT_EQ(pair.accepted_by->keys(), far->options().by_kernel ? 1 : 0);
+      EXPECT_EQ(pair.dialed->binding(), pair.accepted->binding());
+      ExpectTalk(std::move(pair.dialed), std::move(pair.accepted));
+    }
+  }
+}
+
+TEST_F(KernelTlsTest, AResumedSessionHasKeysOfItsOwn) {
+  const auto near = NewTls(), far = NewTls();
+  for (const bool is_resumed : {false, true}) {
+    Pair pair = Make(near, far);
+    EXPECT_EQ(static_cast<TlsStream&>(*pair.dialed).is_resumed(), is_resumed);
     ExpectTalk(std::move(pair.dialed), std::move(pair.accepted));
   }
 }
 
 TEST_F(KernelTlsTest, KeysChange) {
-  Pair pair = Make(/*both=*/true, /*records_per_key=*/3);
+  Pair pair = Make(NewTls(/*records_per_key=*/3), NewTls());
   Channel from(std::move(pair.dialed)), to(std::move(pair.accepted));
   for (int i = 0; i < 20; ++i) {
     const std::string text(100, static_cast<char>(i));
@@ -235,25 +267,61 @@ TEST_F(KernelTlsTest, KeysChange) {
 }
 
 TEST_F(KernelTlsTest, SlowPiecesAreRight) {
-  const FaultOptions small = {.seed = 3, .short_io = 0.5};
-  Pair pair = Make(/*both=*/true, /*records_per_key=*/5, small);
+  Pair pair = Make(NewTls(/*records_per_key=*/5), NewTls(5), {.seed = 3, .short_io = 0.5});
   ExpectTalk(std::move(pair.dialed), std::move(pair.accepted));
 }
 
-TEST_F(KernelTlsTest, TheSenderHearsThatItsBytesWereAltered) {
-  Pair pair = Make(/*both=*/true, TlsOptions().records_per_key, {.flip_at = 200'000});
+// The stream still holds the end of the message when it is closed.
+TEST_F(KernelTlsTest, AMessageThatWasSentArrivesThoughTheSenderClosesAtOnce) {
+  Pair pair = Make(NewTls(), NewTls());
   Channel from(std::move(pair.dialed)), to(std::move(pair.accepted));
-  auto received = std::async(std::launch::async, [&] {
-    const absl::Status status = to.Receive(TestDeadline(), *interrupt_).status();
-    to.Close();
-    return status;
+  const std::string text(2'000'000, 'x');  // more than the socket holds
+  std::thread sender([&] {
+    EXPECT_TRUE(from.Send(1, std::as_bytes(std::span(text)), TestDeadline(), *interrupt_).ok());
+    from.Close();
   });
-  const std::string text(50'000'000, 'x');  // more than the sockets hold
-  const absl::Status sent =
-      from.Send(1, std::as_bytes(std::span(text)), TestDeadline(), *interrupt_);
-  EXPECT_EQ(received.get().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(sent.code(), absl::StatusCode::kDataLoss) << sent;
-  EXPECT_THAT(std::string(sent.message()), HasSubstr("what it got was damaged"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto message = to.Receive(TestDeadline(), *interrupt_);
+  sender.join();
+  ASSERT_TRUE(message.ok()) << message.status();
+  EXPECT_EQ(message->bytes().size(), text.size());
+}
+
+// The next key is refused after the other side was told of it.
+TEST_F(KernelTlsTest, AConnectionWithoutItsNextKeyIsGivenUp) {
+  Pair pair = Make(NewTls(/*records_per_key=*/1), NewTls());
+  pair.dialed_by->RefuseKeys();
+  const std::string text = "text";
+  const ConstBytes piece = std::as_bytes(std::span(text));
+  ASSERT_EQ(pair.dialed->Write({&piece, 1}).value(), text.size());
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status refused = pair.dialed->Write({&piece, 1}).status();
+    EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("is given up: no key"));
+  }
+}
+
+// Neither side writes any more.
+TEST_F(KernelTlsTest, BothSidesKnowOfAlteredBytes) {
+  Pair pair = Make(NewTls(), NewTls(), {.flip_at = 20'000});
+  const std::string text(30'000, 'x');
+  const ConstBytes piece = std::as_bytes(std::span(text));
+  for (size_t sent = 0; sent < text.size();) {
+    const ConstBytes rest = piece.subspan(sent);
+    sent += pair.dialed->Write({&rest, 1}).value();
+  }
+  const auto read_to_error = [](Stream& stream) {
+    while (true) {
+      const absl::StatusOr<ConstBytes> some = stream.Peek();
+      if (!some.ok()) return some.status();
+      stream.Consume(some->size());
+    }
+  };
+  const absl::Status found = read_to_error(*pair.accepted), told = read_to_error(*pair.dialed);
+  EXPECT_THAT(std::string(found.message()), HasSubstr("were damaged or altered on their way"));
+  EXPECT_THAT(std::string(told.message()), HasSubstr("what it got was damaged"));
+  EXPECT_EQ(pair.accepted->Write({&piece, 1}).status(), found);
+  EXPECT_EQ(pair.dialed->Write({&piece, 1}).status(), told);
 }
 
 // The stream below, a unix socket, cannot encrypt: OpenSSL does.

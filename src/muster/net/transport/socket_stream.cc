@@ -44,11 +44,15 @@ absl::StatusOr<std::unique_ptr<SocketStream>> SocketStream::Create(process::Desc
     setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
   }
-  return std::unique_ptr<SocketStream>(new SocketStream(std::move(socket), std::move(peer)));
+  return std::unique_ptr<SocketStream>(
+      new SocketStream(std::move(socket), std::move(peer), family != AF_UNIX));
 }
 
-SocketStream::SocketStream(process::Descriptor socket, std::string peer)
-    : Stream(std::move(peer)), socket_(std::move(socket)), buffer_(kBufferBytes, kWorthACall) {}
+SocketStream::SocketStream(process::Descriptor socket, std::string peer, bool is_tcp)
+    : Stream(std::move(peer)),
+      socket_(std::move(socket)),
+      is_tcp_(is_tcp),
+      buffer_(kBufferBytes, kWorthACall) {}
 
 absl::Status SocketStream::Closed() const {
   return absl::UnavailableError(StrCat("the connection to ", peer(), " was closed here"));
@@ -123,12 +127,13 @@ PollWish SocketStream::Arm(bool read, bool write) {
 void SocketStream::Close() { socket_.Reset(); }
 
 absl::Status SocketStream::SetTlsKey(const TlsKey& key) {
-  return socket_.valid() ? SetKernelTlsKey(socket_.get(), key) : Closed();
+  if (!is_tcp_) return Stream::SetTlsKey(key);
+  return socket_.valid() ? SetKernelTlsKey(socket_.get(), key, peer()) : Closed();
 }
 
-absl::StatusOr<bool> SocketStream::WriteTlsRecord(uint8_t type, ConstBytes record) {
+absl::StatusOr<bool> SocketStream::WriteTlsRecord(uint8_t type, ConstBytes record, double seconds) {
   if (!socket_.valid()) return Closed();
-  return SendKernelTlsRecord(socket_.get(), type, record, peer());
+  return SendKernelTlsRecord(socket_.get(), type, record, seconds, peer());
 }
 
 }  // namespace muster::net::transport

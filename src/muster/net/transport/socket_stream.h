@@ -38,16 +38,17 @@ class SocketStream : public Stream {
   void Disarm() override {}
   void Close() override;
   absl::Status SetTlsKey(const TlsKey& key) override;
-  absl::StatusOr<bool> WriteTlsRecord(uint8_t type, ConstBytes record) override;
+  absl::StatusOr<bool> WriteTlsRecord(uint8_t type, ConstBytes record, double seconds) override;
 
  private:
-  SocketStream(process::Descriptor socket, std::string peer);
+  SocketStream(process::Descriptor socket, std::string peer, bool is_tcp);
 
   // Fills `direct` first and then `room`, which is the buffer's. Returns how many bytes arrived.
   absl::StatusOr<size_t> Receive(MutableBytes direct, MutableBytes room);
   absl::Status Closed() const;
 
   process::Descriptor socket_;
+  const bool is_tcp_;
   ReadBuffer buffer_;
   size_t shown_ = 0;  // what Peek showed since the last Consume
 };

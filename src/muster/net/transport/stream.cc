@@ -25,7 +25,7 @@ absl::Status Stream::SetTlsKey(const TlsKey&) {
   return absl::UnimplementedError(StrCat("the stream to ", peer(), " encrypts nothing"));
 }
 
-absl::StatusOr<bool> Stream::WriteTlsRecord(uint8_t, ConstBytes) {
+absl::StatusOr<bool> Stream::WriteTlsRecord(uint8_t, ConstBytes, double) {
   return absl::UnimplementedError(StrCat("the stream to ", peer(), " encrypts nothing"));
 }
 

@@ -64,12 +64,13 @@ class Stream {
   virtual void Close() = 0;
 
   // For TLS around this stream (tls_stream.h). Encrypts by this key what is written from now on, as
-  // records of data. UNIMPLEMENTED if the stream cannot, FAILED_PRECONDITION if the kernel does
-  // not.
+  // records of data. UNIMPLEMENTED if the stream cannot; other errors are those of SetKernelTlsKey
+  // (kernel_tls.h).
   virtual absl::Status SetTlsKey(const TlsKey& key);
-  // Writes a record of this type (tls_key.h) after what was written. False: not now, the peer must
-  // read first.
-  virtual absl::StatusOr<bool> WriteTlsRecord(uint8_t type, ConstBytes record);
+  // Writes a record of this type (tls_key.h) after what was written; only with a key. False: for so
+  // many seconds the peer did not read what must go before. Where `seconds` > 0 it is the last
+  // record, after which Close() loses nothing.
+  virtual absl::StatusOr<bool> WriteTlsRecord(uint8_t type, ConstBytes record, double seconds);
 
   // A value that both ends of this connection know and no other connection shares. It goes into the
   // handshake's proofs, to exclude a man in the middle. "" if there is none.

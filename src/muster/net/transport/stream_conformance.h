@@ -10,6 +10,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -203,6 +205,38 @@ TEST_P(StreamConformance, AReaderThatDoesNotReadStopsTheWriter) {
   EXPECT_TRUE(WriteAll(*pair.dialed, all.substr(sent, kLast)).ok());
   pair.dialed->Close();
   thread.join();
+}
+
+// The last piece finds room for a part of it only.
+TEST_P(StreamConformance, WhatWasWrittenArrivesThoughTheWriterClosesAtOnce) {
+  StreamPair pair = MakePair();
+  constexpr size_t kPiece = size_t{16} << 10, kLittle = 4096;
+  const std::string noise = Noise(1, size_t{64} << 20);
+  const std::string_view all = noise;
+  size_t sent = 0;
+  std::string got;
+  for (int full = 0, whole = 0; full == 0 || whole == 0;) {
+    ASSERT_LT(sent + kPiece, all.size());
+    const absl::StatusOr<size_t> went = WriteText(*pair.dialed, all.substr(sent, kPiece));
+    ASSERT_TRUE(went.ok()) << went.status();
+    sent += *went;
+    full += *went == 0 ? 1 : 0;
+    if (full == 0) continue;
+    whole += *went == kPiece ? 1 : 0;
+    if (whole > 0) continue;
+    const ConstBytes some = pair.accepted->Peek().value();
+    const size_t little = std::min(some.size(), kLittle);
+    got.append(reinterpret_cast<const char*>(some.data()), little);
+    pair.accepted->Consume(little);
+  }
+  std::thread thread([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    got += ReadToEnd(*pair.accepted);
+  });
+  pair.dialed->Close();
+  thread.join();
+  EXPECT_EQ(got.size(), sent);
+  EXPECT_TRUE(got == all.substr(0, sent));
 }
 
 TEST_P(StreamConformance, ACloseIsSeenAfterTheLastByte) {

@@ -33,11 +33,9 @@ constexpr char kAdvice[] =
     "makes them for all its tasks";
 
 constexpr char kNoKernelTls[] =
-    "MUSTER_KERNEL_TLS is 1, but this kernel cannot encrypt TLS and change its keys: that takes "
-    "Linux "
-    "6.14 or later with its module tls (as root: modprobe tls); or leave the variable out, and "
-    "OpenSSL "
-    "encrypts";
+    "MUSTER_KERNEL_TLS is set, but this kernel cannot encrypt TLS and change its keys: that takes "
+    "Linux 6.14 or later with its module tls (as root: modprobe tls); or leave the variable out, "
+    "and OpenSSL encrypts";
 
 std::string AuthorityName(const X509_NAME* name, const ASN1_OCTET_STRING* key) {
   std::string common(256, '\0');

@@ -12,13 +12,12 @@
 namespace muster::net::transport {
 namespace {
 
-constexpr uint16_t kAes128 = 0x1301, kAes256 = 0x1302, kChaCha20 = 0x1303;
 constexpr size_t kIvBytes = 12;
 
-bool UsesSha384(uint16_t suite) { return suite == kAes256; }
+bool UsesSha384(uint16_t suite) { return suite == kAes256Suite; }
 
 size_t GetHashBytes(uint16_t suite) {
-  if (suite != kAes128 && suite != kAes256 && suite != kChaCha20) return 0;
+  if (suite != kAes128Suite && suite != kAes256Suite && suite != kChaCha20Suite) return 0;
   return UsesSha384(suite) ? 48 : 32;
 }
 
@@ -31,13 +30,23 @@ void Overwrite(std::string& secret) { OPENSSL_cleanse(secret.data(), secret.size
 
 }  // namespace
 
-TlsKey::~TlsKey() { Overwrite(key); }
+TlsKey::~TlsKey() {
+  Overwrite(key);
+  Overwrite(iv);
+}
 
 TlsSecret::TlsSecret(uint16_t suite, std::string bytes) : suite_(suite) {
   if (!bytes.empty() && bytes.size() == GetHashBytes(suite)) bytes_ = std::move(bytes);
 }
 
 TlsSecret::~TlsSecret() { Overwrite(bytes_); }
+
+TlsSecret& TlsSecret::operator=(TlsSecret&& other) noexcept {
+  Overwrite(bytes_);
+  suite_ = other.suite_;
+  bytes_ = std::exchange(other.bytes_, {});
+  return *this;
+}
 
 // HKDF-Expand-Label with an empty context.
 absl::StatusOr<std::string> TlsSecret::Expand(std::string_view label, size_t bytes) const {
@@ -78,7 +87,7 @@ absl::Status TlsSecret::Advance() {
 absl::StatusOr<TlsKey> TlsSecret::MakeKey() const {
   TlsKey made;
   made.suite = suite_;
-  MUSTER_ASSIGN_OR_RETURN(made.key, Expand("key", suite_ == kAes128 ? 16 : 32));
+  MUSTER_ASSIGN_OR_RETURN(made.key, Expand("key", suite_ == kAes128Suite ? 16 : 32));
   MUSTER_ASSIGN_OR_RETURN(made.iv, Expand("iv", kIvBytes));
   return made;
 }

@@ -27,6 +27,8 @@ constexpr size_t kBindingBytes = 32;
 // RFC 8446, 4.6.3 and 6: an update of the keys that asks for none, and alerts.
 constexpr unsigned char kKeyUpdate[] = {24, 0, 0, 1, 0};
 constexpr unsigned char kGoodbye[] = {1, 0}, kBadRecord[] = {2, 20};
+// So long a peer that does not read delays a close, where the kernel encrypts.
+constexpr double kGoodbyeSeconds = 1;
 
 }  // namespace
 
@@ -49,7 +51,7 @@ TlsStream::~TlsStream() = default;
 int TlsStream::BioWrite(bio_st* bio, const char* data, int size) {
   auto& self = *static_cast<TlsStream*>(BIO_get_data(bio));
   BIO_clear_retry_flags(bio);
-  if (self.by_kernel_) return size;  // an alert, by a key that has passed; see Decrypt
+  if (self.by_kernel_) return size;  // an alert, by a key that has passed; Judge sends one
   const ConstBytes sealed = std::as_bytes(std::span(data, static_cast<size_t>(size)));
   self.sealed_.insert(self.sealed_.end(), sealed.begin(), sealed.end());
   return size;
@@ -103,6 +105,10 @@ absl::Status TlsStream::Judge(int result) {
                                       "altered on its way (TLS: ",
                                       GetTlsReason(code), ")"));
   }
+  if (by_kernel_) {
+    const auto alert = std::as_bytes(std::span(kBadRecord));
+    inner_->WriteTlsRecord(kAlertRecord, alert, 0).status().IgnoreError();
+  }
   return absl::DataLossError(StrCat(
       "bytes of ", peer(), " were damaged or altered on their way (TLS: ", GetTlsReason(code),
       "); the connection is given up"));
@@ -129,11 +135,6 @@ absl::StatusOr<size_t> TlsStream::Decrypt(MutableBytes to) {
     return static_cast<size_t>(came);
   }
   read_error_ = Judge(came);
-  if (by_kernel_ && absl::IsDataLoss(read_error_)) {
-    inner_->WriteTlsRecord(kAlertRecord, std::as_bytes(std::span(kBadRecord)))
-        .status()
-        .IgnoreError();
-  }
   if (!read_error_.ok()) return read_error_;
   return 0;
 }
@@ -231,18 +232,27 @@ ConstBytes TlsStream::NextRecord(std::span<const ConstBytes> pieces, size_t at) 
 }
 
 absl::StatusOr<bool> TlsStream::ChangeKernelKey() {
-  MUSTER_ASSIGN_OR_RETURN(
-      const bool gone,
-      inner_->WriteTlsRecord(kHandshakeRecord, std::as_bytes(std::span(kKeyUpdate))));
+  const auto update = std::as_bytes(std::span(kKeyUpdate));
+  MUSTER_ASSIGN_OR_RETURN(const bool gone, inner_->WriteTlsRecord(kHandshakeRecord, update, 0));
   if (!gone) return false;
-  MUSTER_RETURN_IF_ERROR(secret_.Advance());
-  MUSTER_ASSIGN_OR_RETURN(const TlsKey key, secret_.MakeKey());
-  MUSTER_RETURN_IF_ERROR(inner_->SetTlsKey(key));
-  records_ = 0;
+  if (const absl::Status given = GiveKernelNextKey(); !given.ok()) {
+    write_error_ = absl::UnavailableError(
+        StrCat("the connection to ", peer(), " is given up: ", ToStd(given.message())));
+    return write_error_;
+  }
   return true;
 }
 
+absl::Status TlsStream::GiveKernelNextKey() {
+  records_ = 0;
+  MUSTER_RETURN_IF_ERROR(secret_.Advance());
+  MUSTER_ASSIGN_OR_RETURN(const TlsKey key, secret_.MakeKey());
+  return inner_->SetTlsKey(key);
+}
+
 absl::StatusOr<size_t> TlsStream::WriteByKernel(std::span<const ConstBytes> pieces) {
+  if (!write_error_.ok()) return write_error_;
+  if (absl::IsDataLoss(read_error_)) return read_error_;
   if (records_ >= tls_->options().records_per_key) {
     const absl::StatusOr<bool> changed = ChangeKernelKey();
     if (!changed.ok()) return Hear(changed.status());
@@ -290,7 +300,10 @@ void TlsStream::Disarm() {
 void TlsStream::Close() {
   if (!std::exchange(open_, false)) return;
   if (by_kernel_) {
-    inner_->WriteTlsRecord(kAlertRecord, std::as_bytes(std::span(kGoodbye))).status().IgnoreError();
+    const auto goodbye = std::as_bytes(std::span(kGoodbye));
+    if (write_error_.ok() && !absl::IsDataLoss(read_error_)) {
+      inner_->WriteTlsRecord(kAlertRecord, goodbye, kGoodbyeSeconds).status().IgnoreError();
+    }
   } else if (shaken_ && Flush().value_or(false)) {
     Prepare();
     SSL_shutdown(ssl_.get());  // says goodbye, as far as that goes now

@@ -5,8 +5,9 @@
 // bytes to say so, so that a refusal is known before anything else is sent. A connection to a
 // process that was dialed before resumes its session (tls_sessions.h). Keys change before AES-GCM's
 // limit (RFC 8446, 5.5). Where the kernel encrypts (Tls::options), it has the key after the first
-// KeyUpdate and those that follow, and OpenSSL decrypts only. A truncated connection is detected as
-// without TLS: frames carry their length. See docs/formats/frames.md.
+// KeyUpdate and those that follow, and OpenSSL decrypts only. (OpenSSL can then not answer a
+// KeyUpdate that requests one, which no task sends.) A truncated connection is detected as without
+// TLS: frames carry their length. See docs/formats/frames.md.
 #pragma once
 
 #include <array>
@@ -97,6 +98,7 @@ class TlsStream : public Stream {
   absl::StatusOr<size_t> WriteByKernel(std::span<const ConstBytes> pieces);
   // False: not now, the peer must read first.
   absl::StatusOr<bool> ChangeKernelKey();
+  absl::Status GiveKernelNextKey();
   // `error`, of inner_; but if the peer has closed the connection, its alert, if that has arrived.
   absl::Status Hear(const absl::Status& error);
   absl::Status FlushAll(process::Deadline deadline, const Interrupt& interrupt);
@@ -141,6 +143,7 @@ class TlsStream : public Stream {
   uint64_t records_ = 0;           // sent under this key
   TlsSecret secret_;               // of what is sent, if the kernel is to have its keys
   bool by_kernel_ = false;         // inner_ encrypts
+  absl::Status write_error_;       // permanent; of a change of the kernel's key
 };
 
 // The text of an error in OpenSSL's queue; it holds nothing secret.

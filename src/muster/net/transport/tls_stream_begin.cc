@@ -178,15 +178,17 @@ void TlsStream::OnSecret(const ssl_st* ssl, const char* line) {
 absl::Status TlsStream::MoveToKernel(Deadline deadline, const Interrupt& interrupt) {
   if (secret_.empty()) return absl::OkStatus();
   Prepare();
-  SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
-  const int result = SSL_do_handshake(ssl_.get());
-  if (result != 1) MUSTER_RETURN_IF_ERROR(Judge(result));
+  if (SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1 ||
+      SSL_do_handshake(ssl_.get()) != 1 || sealed_.empty()) {
+    ERR_clear_error();
+    return absl::InternalError(StrCat("TLS with ", peer(), ": OpenSSL does not change its key"));
+  }
   MUSTER_RETURN_IF_ERROR(FlushAll(deadline, interrupt));
-  records_ = 0;
-  MUSTER_RETURN_IF_ERROR(secret_.Advance());
-  MUSTER_ASSIGN_OR_RETURN(const TlsKey key, secret_.MakeKey());
-  by_kernel_ = inner_->SetTlsKey(key).ok();  // else OpenSSL goes on
-  return absl::OkStatus();
+  const absl::Status given = GiveKernelNextKey();
+  by_kernel_ = given.ok();
+  if (by_kernel_) return absl::OkStatus();
+  secret_ = TlsSecret();
+  return absl::IsUnimplemented(given) ? absl::OkStatus() : given;  // OpenSSL goes on
 }
 
 // Returns why there is no TLS with this peer.
@@ -213,7 +215,8 @@ absl::Status TlsStream::Refusal(unsigned long code) const {
   }
   if (net::internal::IsCertificateAlert(net::internal::GetTlsAlert(code))) {
     const std::string_view why = GetTlsReason(code);
-    const std::string expiry = net::internal::GetOwnExpiry(ssl_.get());
+    const bool is_old = why.find("expired") != std::string_view::npos;
+    const std::string expiry = is_old ? net::internal::GetOwnExpiry(ssl_.get()) : "";
     return absl::UnauthenticatedError(
         StrCat(peer(), " does not believe this task's certificate, of ", tls_->authority(), ": ",
                why, expiry.empty() ? "" : ", on ", expiry, Advice(why)));

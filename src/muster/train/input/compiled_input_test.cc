@@ -32,7 +32,11 @@ TEST_F(CompiledInputTest, EveryEpochOfEveryReaderIsTheSame) {
       } else {
         EXPECT_THAT(warnings_, ElementsAre(HasSubstr("--drop-remainder")));
       }
+      warnings_.clear();
       EXPECT_EQ(ReadAll(*Open(OpenCache())), alone);
+      if (is_kept) {
+        EXPECT_THAT(warnings_, IsEmpty());
+      }
       warnings_.clear();
     }
   }

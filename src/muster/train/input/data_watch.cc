@@ -1,5 +1,6 @@
 #include "muster/train/input/data_watch.h"
 
+#include <algorithm>
 #include <set>
 
 #include "muster/base/strings.h"
@@ -34,10 +35,14 @@ DataWatch::DataWatch(const model::Model& model, const BatchMaker& maker) : cover
   slow_parts_ = DescribeSlowParts(model.spec);
 }
 
+void DataWatch::Begin(const data::Position* start) {
+  if (start == nullptr) return;
+  whole_epoch_ = std::max(whole_epoch_, start->epoch + (start->emitted > 0 ? 1 : 0));
+}
+
 void DataWatch::Add(int64_t epoch, const formats::Columns* columns,
                     const features::FeatureBatch& batch) {
-  if (!first_epoch_) first_epoch_ = epoch;
-  if (epoch != *first_epoch_) saw_epoch_ = true;
+  if (epoch > whole_epoch_) saw_epoch_ = true;
   if (saw_epoch_) return;
   if (columns != nullptr) coverage_.Add(*columns);
   if (scale_) scale_->Add(batch);
@@ -47,9 +52,9 @@ std::vector<std::string> DataWatch::ConsumeColumnWarnings(bool saw_all) {
   return coverage_.ConsumeWarnings(saw_all || saw_epoch_);
 }
 
-std::vector<std::string> DataWatch::ConsumeScaleWarnings(bool saw_all) {
+std::vector<std::string> DataWatch::ConsumeScaleWarnings(bool ended) {
   if (!scale_) return {};
-  std::vector<std::string> warnings = scale_->ConsumeWarnings(saw_all || saw_epoch_);
+  std::vector<std::string> warnings = scale_->ConsumeWarnings(ended || saw_epoch_);
   for (std::string& warning : warnings) {
     for (const std::string& line : slow_parts_) warning += StrCat("; ", line);
   }

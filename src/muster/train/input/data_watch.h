@@ -20,11 +20,15 @@ class DataWatch {
   // `maker` makes the batches of `model`.
   DataWatch(const model::Model& model, const BatchMaker& maker);
 
+  // Says where reading begins, once for each shard; null: at the beginning.
+  void Begin(const data::Position* start);
   // Adds a batch of the epoch. `columns`: its rows as they were read; null if they come from a
-  // compiled file. A later epoch, which has the same rows, is not looked at: all rows were added.
+  // compiled file. After the first epoch of which all shards are read whole, nothing is looked at:
+  // all rows were added.
   void Add(int64_t epoch, const formats::Columns* columns, const features::FeatureBatch& batch);
 
-  // Both return each warning once. `saw_all`: no row will be added that was not added before.
+  // Both return each warning once. `saw_all`: no row with columns will be added any more; `ended`:
+  // no batch will.
   //
   // Columns without ids. A compiled file keeps these warnings for later trainings, which have no
   // columns to look at.
@@ -33,14 +37,14 @@ class DataWatch {
   bool knows_columns() const { return coverage_.done(); }
   // Numbers that are not scaled. Each warning names learning rates that would be too small for
   // scaled ones, too.
-  std::vector<std::string> ConsumeScaleWarnings(bool saw_all);
+  std::vector<std::string> ConsumeScaleWarnings(bool ended);
 
  private:
   features::CoverageWatch coverage_;
   std::optional<features::ScaleWatch> scale_;  // an exported model scales by itself
   std::vector<std::string> slow_parts_;        // further advice for the warnings of scale_
-  std::optional<int64_t> first_epoch_;
-  bool saw_epoch_ = false;  // whole
+  int64_t whole_epoch_ = 0;                    // the first of which all shards are read whole
+  bool saw_epoch_ = false;                     // it is over
 };
 
 }  // namespace muster::train

@@ -65,5 +65,24 @@ TEST_F(DataWatchTest, TheFirstEpochIsEnough) {
                                      HasSubstr("normalize: auto")));
 }
 
+// A training that continues 40 rows before the end of an epoch: they say little.
+TEST_F(DataWatchTest, TheRestOfAnEpochIsNotEnough) {
+  WriteRows(3000);
+  spec_.reader.epochs = 5;
+  auto first = Open(nullptr);
+  data::Position position;
+  while (position.emitted < 2960) position = (*first->Next())->position;
+  auto input = Open(nullptr, &position);
+  warnings_.clear();
+  while (true) {
+    const auto batch = input->Next();
+    ASSERT_TRUE(batch.ok() && *batch != nullptr);
+    for (std::string& warning : input->ConsumeWarnings()) warnings_.push_back(warning);
+    if ((*batch)->epoch == 3) break;
+  }
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("finds no id in 100 % of the first 3"),
+                                     HasSubstr("normalize: auto")));
+}
+
 }  // namespace
 }  // namespace muster::train

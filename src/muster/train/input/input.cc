@@ -69,8 +69,9 @@ class Input::Producer {
   }
 
   const formats::Schema& schema() const { return maker_.used().schema; }
-  // Adds a feed of the shard, which reads nothing yet.
-  ShardFeed& Add(int shard) {
+  // Adds a feed of the shard, which reads nothing yet and will begin at `start`.
+  ShardFeed& Add(int shard, const data::Position* start) {
+    if (watch_) watch_->Begin(start);
     return *feeds_.emplace_back(std::make_unique<ShardFeed>(maker_, shard));
   }
 
@@ -130,7 +131,7 @@ class Input::Producer {
       for (const auto& feed : feeds_) MUSTER_RETURN_IF_ERROR(feed->FinishCompiled());
     }
     if (watch_) {
-      std::ranges::move(watch_->ConsumeScaleWarnings(saw_all), std::back_inserter(*warnings));
+      std::ranges::move(watch_->ConsumeScaleWarnings(ended), std::back_inserter(*warnings));
     }
     if (ended && spec_.watch_words && !std::exchange(told_of_words_, true)) {
       std::ranges::move(
@@ -138,7 +139,11 @@ class Input::Producer {
           std::back_inserter(*warnings));
     }
     for (const auto& feed : feeds_) {
-      std::ranges::move(feed->ConsumeNotes(), std::back_inserter(*warnings));
+      for (std::string& note : feed->ConsumeNotes()) {  // shards may have the same to say
+        if (std::ranges::find(*warnings, note) == warnings->end()) {
+          warnings->push_back(std::move(note));
+        }
+      }
     }
     return absl::OkStatus();
   }
@@ -232,7 +237,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Open(io::FileSystem& files, const 
   source_spec.take_bad_record = reader_spec.take_bad_record = producer->BadRecords();
   MUSTER_ASSIGN_OR_RETURN(
       auto reader, data::OpenBatchStream(files, source_spec, producer->schema(), reader_spec));
-  producer->Add(0).Read(std::move(reader), start);
+  producer->Add(0, start).Read(std::move(reader), start);
   input->Start(std::move(producer));
   return input;
 }
@@ -285,7 +290,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::OpenSources(io::FileSystem& files,
     if (may_be_empty && source->records() == 0) continue;  // more shards than files or records
     const data::Position* const start = shards[i].start ? &*shards[i].start : nullptr;
     MUSTER_RETURN_IF_ERROR(
-        producer->Add(shards[i].index).Read(std::move(feeds[i]), reader_spec, start));
+        producer->Add(shards[i].index, start).Read(std::move(feeds[i]), reader_spec, start));
     if (!may_be_empty || start == nullptr) continue;
     const auto batch = static_cast<uint64_t>(spec.reader.batch_size);
     input->first_step_ += start->epoch * input->GetBatches(source->records()) +

@@ -35,6 +35,7 @@ void ShardFeed::SetReader(std::unique_ptr<data::BatchReader> reader) {
 }
 
 absl::Status ShardFeed::ReadSource(const data::Position* start) {
+  from_beginning_ = start == nullptr;
   MUSTER_ASSIGN_OR_RETURN(
       auto reader, data::BatchReader::Create(cached_.source, maker_.used().schema, spec_, start));
   SetReader(std::move(reader));
@@ -79,7 +80,7 @@ absl::StatusOr<bool> ShardFeed::Next(formats::Columns* columns, InputBatch* batc
   }
   bad_rows_ = reader_->bad_rows();
   dropped_ = dropped_before_ + reader_->dropped();
-  if (ended_ && may_compile_ && !is_whole_ && dropped_ > 0) {
+  if (ended_ && may_compile_ && !is_whole_ && from_beginning_ && reader_->dropped() > 0) {
     GiveUpCompiling(absl::FailedPreconditionError(
         "rows that fill no batch are left out (--drop-remainder), and some were in no epoch"));
   }

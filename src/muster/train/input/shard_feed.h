@@ -92,6 +92,7 @@ class ShardFeed {
   std::pair<int64_t, uint64_t> at_ = {0, 0};
   bool ended_ = false;
   bool has_columns_ = false;
+  bool from_beginning_ = false;    // reader_ reads all records of the source
   uint64_t dropped_before_ = 0;    // by readers before this one
   uint64_t dropped_ = 0;           // after the last batch, by all readers
   uint64_t dropped_consumed_ = 0;  // of them

@@ -1,8 +1,6 @@
 #include "muster/train/input/compiled/compiled_rows.h"
 
-#include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "absl/strings/cord.h"
 
