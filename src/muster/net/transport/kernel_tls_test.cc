@@ -11,6 +11,7 @@
 #include <chrono>
 #include <filesystem>
 #include <future>
+#include <mutex>
 #include <random>
 #include <thread>
 
@@ -29,17 +30,23 @@ using testing::HasSubstr;
 
 constexpr size_t kMostInRecord = size_t{16} << 10;
 
-// Does in this process what the kernel does with its keys (RFC 8446, 5.2).
+// Does in this process what the kernel does with its keys (RFC 8446, 5.2). What it has encrypted is
+// sent by and by, and what was not is lost at Close().
 class EncryptingStream final : public Stream {
  public:
   explicit EncryptingStream(std::unique_ptr<Stream> inner)
       : Stream(inner->peer()), inner_(std::move(inner)) {}
-  ~EncryptingStream() override { EVP_CIPHER_CTX_free(context_); }
+  ~EncryptingStream() override {
+    sender_.request_stop();
+    sender_.join();
+    EVP_CIPHER_CTX_free(context_);
+  }
 
   int keys() const { return keys_; }
 
   void RefuseKeys() { refuses_ = true; }
   absl::Status SetTlsKey(const TlsKey& key) override {
+    const std::lock_guard lock(mutex_);
     if (refuses_) return absl::FailedPreconditionError("no key");
     const EVP_CIPHER* const cipher = key.suite == kAes128Suite   ? EVP_aes_128_gcm()
                                      : key.suite == kAes256Suite ? EVP_aes_256_gcm()
@@ -54,24 +61,19 @@ class EncryptingStream final : public Stream {
   }
   absl::StatusOr<bool> WriteTlsRecord(uint8_t type, ConstBytes record, double seconds) override {
     const auto deadline = process::Deadline::After(seconds);
-    absl::StatusOr<bool> gone = Send();
-    for (bool sealed = false; gone.ok();) {
-      if (*gone && sealed) return true;
-      if (*gone) {
-        Seal(type, record);
-        sealed = true;
-        if (seconds == 0) return Send().ok();
-      } else if (deadline.expired()) {
-        return false;
-      } else {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-      gone = Send();
+    absl::StatusOr<bool> gone = Flush();
+    while (gone.ok() && !*gone && !deadline.expired()) gone = Rest();
+    if (!gone.ok() || !*gone) return gone;
+    {
+      const std::lock_guard lock(mutex_);
+      Seal(type, record);
     }
-    return gone;
+    for (gone = Flush(); gone.ok() && !*gone && !deadline.expired();) gone = Rest();
+    return gone.ok() ? absl::StatusOr<bool>(true) : gone;
   }
-  // Takes one record at a time, and keeps what cannot be sent of it, which is lost at Close().
+  // Takes one record at a time.
   absl::StatusOr<size_t> Write(std::span<const ConstBytes> pieces) override {
+    const std::lock_guard lock(mutex_);
     if (keys_ == 0) return inner_->Write(pieces);
     MUSTER_ASSIGN_OR_RETURN(const bool gone, Send());
     if (!gone) return 0;
@@ -85,19 +87,30 @@ class EncryptingStream final : public Stream {
     return record.size();
   }
   absl::StatusOr<ConstBytes> Peek() override {
-    Send().status().IgnoreError();
+    const std::lock_guard lock(mutex_);
     return inner_->Peek();
   }
-  void Consume(size_t n) override { inner_->Consume(n); }
+  void Consume(size_t n) override {
+    const std::lock_guard lock(mutex_);
+    inner_->Consume(n);
+  }
   absl::StatusOr<size_t> Read(MutableBytes to) override {
-    Send().status().IgnoreError();
+    const std::lock_guard lock(mutex_);
     return inner_->Read(to);
   }
   PollWish Arm(bool read, bool write) override {
-    return inner_->Arm(read, write || !sealed_.empty());
+    const std::lock_guard lock(mutex_);
+    return inner_->Arm(read, write);
   }
-  void Disarm() override { inner_->Disarm(); }
-  void Close() override { inner_->Close(); }
+  void Disarm() override {
+    const std::lock_guard lock(mutex_);
+    inner_->Disarm();
+  }
+  void Close() override {
+    const std::lock_guard lock(mutex_);
+    sealed_.clear();
+    inner_->Close();
+  }
 
  private:
   void Seal(uint8_t type, ConstBytes record) {
@@ -135,13 +148,27 @@ class EncryptingStream final : public Stream {
     return true;
   }
 
+  absl::StatusOr<bool> Flush() {
+    const std::lock_guard lock(mutex_);
+    return Send();
+  }
+  // The same, a little later.
+  absl::StatusOr<bool> Rest() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return Flush();
+  }
+
   const std::unique_ptr<Stream> inner_;
+  std::mutex mutex_;
   EVP_CIPHER_CTX* const context_ = EVP_CIPHER_CTX_new();
   std::string iv_;
   uint64_t number_ = 0;
   int keys_ = 0;
   bool refuses_ = false;
   std::vector<std::byte> sealed_;
+  std::jthread sender_{[this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) Rest().status().IgnoreError();
+  }};
 };
 
 class KernelTlsTest : public testing::Test {
