@@ -73,7 +73,7 @@ function(muster_layer folder)
             ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/muster)
   endif()
 
-  if(sources AND MUSTER_SANITIZE AND LAYER_SMALL)
+  if(sources AND MUSTER_SANITIZE AND LAYER_SMALL AND NOT tests MATCHES "simulation_test")
     # To optimise what takes no time in the tests would double the time to compile it. (Its fuzz targets
     # make fewer runs a second.)
     target_compile_options(muster_${name} PRIVATE -O0)

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "muster/base/random.h"
+#include "muster/base/test_size.h"
 #include "muster/data/number_source.h"
 #include "muster/data/source.h"
 #include "muster/data/test_data.h"
@@ -136,7 +137,7 @@ TEST(BatchReaderTest, TheFirstEpochCanBeALaterOne) {
 // If all chunks are open, a record stands at any place with the same probability.
 TEST(BatchReaderTest, AShuffleOfOpenChunksIsUniform) {
   const auto source = std::make_shared<NumberSource>(std::vector{5, 1, 6});
-  const int seeds = 6000, count = source->count();
+  const int seeds = Repetitions(6000), count = source->count();
   std::vector<std::vector<int>> seen(count, std::vector<int>(count));
   for (int seed = 0; seed < seeds; ++seed) {
     const auto batches = ReadAll(

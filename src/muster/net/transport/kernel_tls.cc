@@ -92,8 +92,8 @@ bool TakesTwoKeys() {
 }  // namespace
 
 bool KernelChangesTlsKeys() {
-  static const bool does = TakesTwoKeys();
-  return does;
+  static const bool kDoes = TakesTwoKeys();
+  return kDoes;
 }
 
 absl::Status SetKernelTlsKey(int socket, const TlsKey& key, const std::string& peer) {
