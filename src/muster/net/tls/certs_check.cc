@@ -47,10 +47,13 @@ bool IsNumber(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), buffer) == 1;
 }
 
-// `purpose` is one of X509_PURPOSE_. `host`: of a server, else "". Returns why the certificate is
-// not believed; "" if it is.
-absl::StatusOr<std::string> FindDistrust(const CertificateRef& root, const CertificateRef& leaf,
-                                         int purpose, const std::string& host) {
+// Checks the certificate of a `role`, "server" or "client", for this X509_PURPOSE_. `host`: of a
+// server, else "".
+absl::Status CheckCertificate(const std::string& authority, const std::string& certificate,
+                              std::string_view role, int purpose, const std::string& host) {
+  MUSTER_ASSIGN_OR_RETURN(const CertificateRef root, ParseCertificate(authority, "authority"));
+  MUSTER_ASSIGN_OR_RETURN(const CertificateRef leaf,
+                          ParseCertificate(certificate, StrCat(role, "'s certificate")));
   const StoreRef store(X509_STORE_new());
   const CheckRef check(X509_STORE_CTX_new());
   if (store == nullptr || check == nullptr || X509_STORE_add_cert(store.get(), root.get()) != 1 ||
@@ -66,35 +69,23 @@ absl::StatusOr<std::string> FindDistrust(const CertificateRef& root, const Certi
   } else if (!host.empty()) {
     set = X509_VERIFY_PARAM_set1_host(wanted, host.data(), host.size());
   }
-  if (set == 1 && X509_verify_cert(check.get()) == 1) return std::string();
+  if (set == 1 && X509_verify_cert(check.get()) == 1) return absl::OkStatus();
   const int error = X509_STORE_CTX_get_error(check.get());
   ERR_clear_error();
-  return std::string(X509_verify_cert_error_string(error));
+  return absl::FailedPreconditionError(StrCat("the ", role, "'s certificate will not be believed",
+                                              host.empty() ? "" : " at ", host, ": ",
+                                              X509_verify_cert_error_string(error)));
 }
 
 }  // namespace
 
 absl::Status CheckServerCertificate(const std::string& authority, const std::string& certificate,
                                     const std::string& host) {
-  MUSTER_ASSIGN_OR_RETURN(const CertificateRef root, ParseCertificate(authority, "authority"));
-  MUSTER_ASSIGN_OR_RETURN(const CertificateRef leaf,
-                          ParseCertificate(certificate, "server's certificate"));
-  MUSTER_ASSIGN_OR_RETURN(const std::string why,
-                          FindDistrust(root, leaf, X509_PURPOSE_SSL_SERVER, host));
-  if (why.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      StrCat("the server's certificate will not be believed at ", host, ": ", why));
+  return CheckCertificate(authority, certificate, "server", X509_PURPOSE_SSL_SERVER, host);
 }
 
 absl::Status CheckClientCertificate(const std::string& authority, const std::string& certificate) {
-  MUSTER_ASSIGN_OR_RETURN(const CertificateRef root, ParseCertificate(authority, "authority"));
-  MUSTER_ASSIGN_OR_RETURN(const CertificateRef leaf,
-                          ParseCertificate(certificate, "client's certificate"));
-  MUSTER_ASSIGN_OR_RETURN(const std::string why,
-                          FindDistrust(root, leaf, X509_PURPOSE_SSL_CLIENT, ""));
-  if (why.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      StrCat("the client's certificate will not be believed: ", why));
+  return CheckCertificate(authority, certificate, "client", X509_PURPOSE_SSL_CLIENT, "");
 }
 
 absl::Status CheckKey(const Credentials& credentials) {

@@ -11,13 +11,15 @@
 #include <cerrno>
 #include <cstring>
 
+#include "muster/net/transport/dial.h"
+#include "muster/net/transport/listener.h"
 #include "muster/net/transport/socket_error.h"
-#include "muster/process/descriptor.h"
 
 namespace muster::net::transport {
 namespace {
 
 constexpr char kTls[] = "tls";
+constexpr double kDialSeconds = 1;  // over loopback
 
 absl::Status Refusal(int error, const std::string& peer) {
   if (error == ENOTCONN) return PeerClosed(peer);
@@ -47,26 +49,6 @@ absl::Status SetKey(int socket, uint16_t cipher, const TlsKey& key, const std::s
   return Refusal(error, peer);
 }
 
-// A connection of this process to itself, over loopback.
-struct Loop {
-  process::Descriptor listening, dialed;
-};
-absl::StatusOr<Loop> MakeLoop() {
-  Loop loop = {.listening = process::Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
-               .dialed = process::Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (bind(loop.listening.get(), any, size) != 0 || listen(loop.listening.get(), 1) != 0 ||
-      getsockname(loop.listening.get(), any, &size) != 0 ||
-      connect(loop.dialed.get(), any, size) != 0) {
-    return absl::UnavailableError(StrCat("no connection over loopback: ", strerror(errno)));
-  }
-  return loop;
-}
-
 // Calls that send wait for room from now on, for so many seconds.
 void WaitInCalls(int socket, double seconds) {
   timeval most = {};
@@ -76,15 +58,20 @@ void WaitInCalls(int socket, double seconds) {
   fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) & ~O_NONBLOCK);
 }
 
+// A connection of this process to itself shows it.
 bool TakesTwoKeys() {
-  const absl::StatusOr<Loop> loop = MakeLoop();
-  if (!loop.ok()) return false;
+  const auto listener = Listener::Listen(Address::Tcp("127.0.0.1", 0));
+  const auto interrupt = Interrupt::Create();
+  if (!listener.ok() || !interrupt.ok()) return false;
+  const auto stream =
+      Dial((*listener)->address(), {}, process::Deadline::After(kDialSeconds), **interrupt);
+  if (!stream.ok()) return false;
   TlsKey key;
   key.suite = kAes128Suite;
   key.iv.resize(12);
   for (const char byte : {'1', '2'}) {
     key.key.assign(16, byte);
-    if (!SetKernelTlsKey(loop->dialed.get(), key, "itself").ok()) return false;
+    if (!(*stream)->SetTlsKey(key).ok()) return false;
   }
   return true;
 }

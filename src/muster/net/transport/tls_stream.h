@@ -98,6 +98,7 @@ class TlsStream : public Stream {
   absl::StatusOr<size_t> WriteByKernel(std::span<const ConstBytes> pieces);
   // False: not now, the peer must read first.
   absl::StatusOr<bool> ChangeKernelKey();
+  // To be called when the peer has been told of the change.
   absl::Status GiveKernelNextKey();
   // `error`, of inner_; but if the peer has closed the connection, its alert, if that has arrived.
   absl::Status Hear(const absl::Status& error);

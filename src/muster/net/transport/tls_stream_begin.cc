@@ -28,9 +28,11 @@ constexpr char kNewCertificates[] =
     "; make new ones with muster certs, give them to all tasks and start these again (openssl x509 "
     "-enddate -noout -in server.pem says until when one is good)";
 
+bool IsExpiry(std::string_view why) { return why.find("expired") != std::string_view::npos; }
+
 // What to do about a certificate that was refused for this reason.
 std::string_view Advice(std::string_view why) {
-  return why.find("expired") != std::string_view::npos ? kNewCertificates : kSameCertificates;
+  return IsExpiry(why) ? kNewCertificates : kSameCertificates;
 }
 
 }  // namespace
@@ -215,8 +217,7 @@ absl::Status TlsStream::Refusal(unsigned long code) const {
   }
   if (net::internal::IsCertificateAlert(net::internal::GetTlsAlert(code))) {
     const std::string_view why = GetTlsReason(code);
-    const bool is_old = why.find("expired") != std::string_view::npos;
-    const std::string expiry = is_old ? net::internal::GetOwnExpiry(ssl_.get()) : "";
+    const std::string expiry = IsExpiry(why) ? net::internal::GetOwnExpiry(ssl_.get()) : "";
     return absl::UnauthenticatedError(
         StrCat(peer(), " does not believe this task's certificate, of ", tls_->authority(), ": ",
                why, expiry.empty() ? "" : ", on ", expiry, Advice(why)));

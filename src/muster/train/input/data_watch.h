@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/data/reader.h"
 #include "muster/features/coverage.h"
 #include "muster/features/scale.h"
 #include "muster/model/model.h"

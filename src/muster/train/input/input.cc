@@ -26,6 +26,13 @@ data::SourceSpec SourceFor(const model::ModelSpec& model, const InputSpec& spec)
   return source;
 }
 
+// Shards may have the same to say.
+void AddOnce(std::string warning, std::vector<std::string>* warnings) {
+  if (std::ranges::find(*warnings, warning) == warnings->end()) {
+    warnings->push_back(std::move(warning));
+  }
+}
+
 // Returns what the cache of `spec` has for a shard, and by which key. Without a cache, and for data
 // that is not compiled, that is nothing.
 ShardFeed::Cached FindCached(io::FileSystem& files, const model::Model& model,
@@ -42,7 +49,7 @@ ShardFeed::Cached FindCached(io::FileSystem& files, const model::Model& model,
     if (source.held_back.is_read) return {};  // an evaluation: its training has said why
     std::string note = spec.cache->NotKept(
         "--eval holds back a share of the data (with files for --eval they are kept)");
-    if (std::ranges::find(*warnings, note) == warnings->end()) warnings->push_back(std::move(note));
+    AddOnce(std::move(note), warnings);
     return {};
   }
   ShardFeed::Cached cached = {.cache = spec.cache, .key = key->text};
@@ -139,11 +146,7 @@ class Input::Producer {
           std::back_inserter(*warnings));
     }
     for (const auto& feed : feeds_) {
-      for (std::string& note : feed->ConsumeNotes()) {  // shards may have the same to say
-        if (std::ranges::find(*warnings, note) == warnings->end()) {
-          warnings->push_back(std::move(note));
-        }
-      }
+      for (std::string& note : feed->ConsumeNotes()) AddOnce(std::move(note), warnings);
     }
     return absl::OkStatus();
   }

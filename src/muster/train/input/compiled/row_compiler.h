@@ -24,7 +24,8 @@ bool HasLayout(const features::FeatureBatch& batch, const CompiledLayout& layout
 // Turns rows of batches into bytes. One owner thread.
 class RowCompiler {
  public:
-  // Write() may overwrite so many bytes behind a row, whose last ids it writes as words of 8 bytes.
+  // Write() may overwrite this many bytes after a row, because it writes the row's last ids as a
+  // word of 8 bytes.
   static constexpr size_t kSlack = sizeof(uint64_t) - 1;
 
   explicit RowCompiler(const CompiledLayout& layout);
