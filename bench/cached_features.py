@@ -86,19 +86,25 @@ def search(context: Context, model: Path, folder: Path, cache: str | Path) -> fl
     return TRIALS * ROWS / done.cpu_seconds
 
 
+def write_models(context: Context, folder: Path) -> tuple[Path, Path]:
+    """The two model files: the linear one is written into the folder."""
+    deep = context.root / "examples/clicks/clicks.yaml"
+    columns = [f"b{i}" for i in range(1, 14)] + [f"c{i}" for i in range(1, 27)]
+    linear = folder / "linear.yaml"
+    before_model, _, _ = deep.read_text().partition("\nmodel:")
+    linear.write_text(before_model + "\n" + MODEL.format(columns=", ".join(columns), epochs=EPOCHS))
+    return linear, deep
+
+
 def prepare(context: Context, folder: Path, python: Path) -> tuple[Path, Path]:
     """The two model files; data and evaluation rows in all formats lie in the folder."""
-    deep = context.root / "examples/clicks/clicks.yaml"
+    linear, deep = write_models(context, folder)
     for name, rows, seed in (("clicks", ROWS, "1"), ("eval", EVALUATION_ROWS, "2")):
         table = folder / f"{name}.csv"
         run([context.muster, "sample", "clicks", "--rows", str(rows), "--seed", seed, "--out", table])
         run([context.muster, "records", "from-csv", table, "--spec", deep, "--out", folder / name, "--shards", "5"])
         run([python, context.peer_script("vowpal_wabbit.py"), "convert", table, folder / f"{name}.vw"])
         table.unlink()
-    columns = [f"b{i}" for i in range(1, 14)] + [f"c{i}" for i in range(1, 27)]
-    linear = folder / "linear.yaml"
-    before_model, _, _ = deep.read_text().partition("\nmodel:")
-    linear.write_text(before_model + "\n" + MODEL.format(columns=", ".join(columns), epochs=EPOCHS))
     return linear, deep
 
 

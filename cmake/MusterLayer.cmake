@@ -1,5 +1,5 @@
 # muster_layer(FOLDER [ROOM] [NO_THREADS] [SMALL] [FUZZED] [DEPENDS layer...] [NEVER_DEPENDS layer...]
-#              [LIBRARIES lib...] [TESTS_USE layer...] [TESTS_START target...])
+#              [LIBRARIES lib...] [TESTS_USE layer...] [TESTS_START target...] [ONE_THREAD file...])
 #
 # Declares the layer that lives in src/muster/FOLDER: a static library `muster_<folder>` of its
 # *.cc files, one unit test program of its *_test.cc files, one benchmark program of its
@@ -16,16 +16,29 @@
 # tools/check_layers.py holds DEPENDS against it.
 # ROOM: its names are in the namespace of the layer that it lies in: muster/train/loop has those of
 # muster::train.
+# ONE_THREAD: test files in which what is under test runs in one thread, so that they are not built for
+# ThreadSanitizer, as those of simulations (*simulation_test.cc), whose histories run in one thread each;
+# tools/check_layers.py holds the named files to it.
 # TESTS_USE: higher layers that its tests may use, too, to have what is under test done for real.
 include(GNUInstallDirs)
 
 function(muster_layer folder)
-  cmake_parse_arguments(LAYER "ROOM;NO_THREADS;SMALL;FUZZED" "" "DEPENDS;NEVER_DEPENDS;LIBRARIES;TESTS_USE;TESTS_START" ${ARGN})
+  cmake_parse_arguments(LAYER "ROOM;NO_THREADS;SMALL;FUZZED" "" "DEPENDS;NEVER_DEPENDS;LIBRARIES;TESTS_USE;TESTS_START;ONE_THREAD" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   set(directory ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  if(MUSTER_SANITIZE MATCHES "thread")
+    list(FILTER tests EXCLUDE REGEX "simulation_test\\.cc$")
+    list(TRANSFORM LAYER_ONE_THREAD PREPEND ${directory}/)
+    if(LAYER_ONE_THREAD)
+      list(REMOVE_ITEM tests ${LAYER_ONE_THREAD})
+    endif()
+    if(LAYER_NO_THREADS)
+      set(tests "")
+    endif()
+  endif()
   set(benchmarks ${sources})
   list(FILTER benchmarks INCLUDE REGEX "_benchmark\\.cc$")
   set(fuzzers ${sources})
@@ -79,9 +92,6 @@ function(muster_layer folder)
     target_compile_options(muster_${name} PRIVATE -O0)
   endif()
 
-  if(LAYER_NO_THREADS AND MUSTER_SANITIZE MATCHES "thread")
-    set(tests "")
-  endif()
   if(tests AND MUSTER_TESTS)
     add_executable(muster_${name}_test ${tests})
     set(used "")
@@ -96,12 +106,14 @@ function(muster_layer folder)
       file(RELATIVE_PATH testdata ${PROJECT_SOURCE_DIR} ${directory}/testdata)
       target_compile_definitions(muster_${name}_test PRIVATE MUSTER_TESTDATA="${testdata}")
     endif()
-    if(NOT MUSTER_SANITIZE AND tests MATCHES "simulation_test")
-      # Thousands of histories take longer than the compiler.
-      target_compile_options(muster_${name}_test PRIVATE -O1)
-    else()
-      # To optimise a test takes longer than to run it; a sanitizer makes much more code of it.
-      target_compile_options(muster_${name}_test PRIVATE -O0)
+    # To optimise a test takes longer than to run it; a sanitizer makes much more code of it.
+    target_compile_options(muster_${name}_test PRIVATE -O0)
+    set(simulations ${tests})
+    list(FILTER simulations INCLUDE REGEX "simulation_test\\.cc$")
+    if(simulations AND NOT MUSTER_SANITIZE)
+      # But thousands of histories take longer than the compiler.
+      set_source_files_properties(${simulations} PROPERTIES COMPILE_OPTIONS -O1
+                                  SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
     set(started "")
     foreach(target ${LAYER_TESTS_START})
@@ -111,7 +123,7 @@ function(muster_layer folder)
              $<TARGET_FILE:muster_${name}_test> ${directory}/testdata ${started})
     set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900
                          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    if(tests MATCHES "simulation_test")
+    if(simulations)
       # ctest starts what costs most first: a long program that is started last runs alone.
       set_tests_properties(unit.${name} PROPERTIES COST 100)
     endif()

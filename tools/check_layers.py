@@ -2,11 +2,12 @@
 """Checks that the sources keep to the layers declared in src/muster/CMakeLists.txt.
 
 Errors: an include of a layer that is not in the including layer's DEPENDS (directly or through
-it); a layer that reaches one of its NEVER_DEPENDS; a relative include; a source or header in a folder that is no layer, so that no target builds
-it; a header without #pragma once; a namespace that is not the folder's; a circle among the layers;
-a thread, mutex or atomic in a layer that is declared NO_THREADS; a call of NewLocalFileSystem
-outside of files/, io/ and tests, which would read no other scheme than the local one;
-a file or folder that ARCHITECTURE.md names and that does not exist.
+it); a layer that reaches one of its NEVER_DEPENDS; a relative include; a source or header in a folder
+that is no layer, so that no target builds it; a header without #pragma once; a namespace that is not
+the folder's; a circle among the layers; a thread, mutex or atomic in a layer that is declared
+NO_THREADS, or in a test file that is declared ONE_THREAD, which must exist; a call of
+NewLocalFileSystem outside of files/, io/ and tests, which would read no other scheme than the local
+one; a file or folder that ARCHITECTURE.md names and that does not exist.
 Warning only: a file over 400 lines.
 
 usage: check_layers.py [ROOT]      exit code 0 clean, 1 errors found, 2 wrong use
@@ -20,8 +21,9 @@ from typing import Container
 
 MAX_LINES = 400
 SUFFIXES = (".cc", ".h", ".inc", ".cpp", ".hpp")
-ARGUMENT_KEYWORDS = ("DEPENDS", "NEVER_DEPENDS", "LIBRARIES", "TESTS_USE", "TESTS_START")
 WITHOUT_THREADS = "NO_THREADS"
+ONE_THREAD = "ONE_THREAD"
+ARGUMENT_KEYWORDS = ("DEPENDS", "NEVER_DEPENDS", "LIBRARIES", "TESTS_USE", "TESTS_START", ONE_THREAD)
 ROOM = "ROOM"
 THREADS = re.compile(
     r"std::(?:jthread|thread|mutex|shared_mutex|atomic|async|condition_variable)\b|absl::Mutex\b"
@@ -46,6 +48,7 @@ class Layer:
     depends: list[str] = dataclasses.field(default_factory=list)
     never_depends: list[str] = dataclasses.field(default_factory=list)
     tests_use: list[str] = dataclasses.field(default_factory=list)
+    one_thread: list[str] = dataclasses.field(default_factory=list)
     is_room: bool = False
     has_threads: bool = True
 
@@ -67,6 +70,8 @@ def parse_layers(cmake: str) -> dict[str, Layer]:
                 layer.never_depends.append(word)
             elif keyword == "TESTS_USE":
                 layer.tests_use.append(word)
+            elif keyword == ONE_THREAD:
+                layer.one_thread.append(word)
     return layers
 
 
@@ -160,7 +165,9 @@ class Checker:
         if path.suffix == ".h" and not found_namespace:
             errors.append(f"src/muster/{relative}: nothing in namespace {expected}")
         if not self.layers[folder].has_threads:
-            errors += check_threads(lines, relative)
+            errors += check_threads(lines, relative, "a layer", WITHOUT_THREADS)
+        elif path.name in self.layers[folder].one_thread:
+            errors += check_threads(lines, relative, "a test", ONE_THREAD)
         if folder not in MAY_USE_LOCAL_FILES and not TEST.search(path.name):
             errors += check_local_files(lines, relative)
         return errors
@@ -182,11 +189,11 @@ class Checker:
         return []
 
 
-def check_threads(lines: list[str], relative: str) -> list[str]:
-    """The errors of one file of a layer that ThreadSanitizer does not run."""
+def check_threads(lines: list[str], relative: str, what: str, word: str) -> list[str]:
+    """The errors of one file that ThreadSanitizer does not run, since `what` is declared with `word`."""
     return [
-        f"src/muster/{relative}:{number}: {found[0]} in a layer declared {WITHOUT_THREADS}: remove "
-        "that word from its muster_layer line, so that ThreadSanitizer runs its tests"
+        f"src/muster/{relative}:{number}: {found[0]} in {what} declared {word}: take it out of that in "
+        "its muster_layer line, so that ThreadSanitizer runs it"
         for number, line in enumerate(lines, start=1)
         if (found := THREADS.search(line))
     ]
@@ -261,6 +268,12 @@ def check_tree(root: Path) -> tuple[list[str], list[str], int]:
         count = len(path.read_text(encoding="utf-8").splitlines())
         if count > MAX_LINES:
             warnings.append(f"{path.relative_to(root)}: {count} lines (over {MAX_LINES})")
+    errors += [
+        f"CMakeLists.txt: layer {folder}: {ONE_THREAD} {name} does not exist"
+        for folder, layer in layers.items()
+        for name in layer.one_thread
+        if not (source / folder / name).exists()
+    ]
     if not files:
         errors.append("src/muster: no source files found")
     errors += check_named_paths(root, source)

@@ -62,6 +62,14 @@ class CheckLayersTest(unittest.TestCase):
         self.assert_one(self.errors(files, cmake), "io/a.cc:2", "std::mutex", "NO_THREADS")
         self.assertEqual(self.errors(files), [])
 
+    def test_thread_in_a_test_declared_to_have_one(self) -> None:
+        cmake = CMAKE + "muster_layer(score DEPENDS io ONE_THREAD a_test.cc)\n"
+        files = {"score/a_test.cc": "namespace muster::score {\nstd::jthread other;\n}\n"}
+        self.assert_one(self.errors(files, cmake), "score/a_test.cc:2", "std::jthread", "ONE_THREAD")
+        self.assertEqual(self.errors({"score/b_test.cc": files["score/a_test.cc"], **{
+            "score/a_test.cc": "namespace muster::score {\n}\n"}}, cmake), [])
+        self.assert_one(self.errors({}, cmake), "ONE_THREAD a_test.cc does not exist")
+
     def test_files_opened_without_looking_at_the_scheme(self) -> None:
         text = "namespace muster::data {\nauto files = io::NewLocalFileSystem();\n}\n"
         self.assert_one(self.errors({"data/a.cc": text}), "data/a.cc:2", "files::OpenFileSystems")

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kGlobalStep = "global_step";
 constexpr std::string_view kSlots = "training/";
+constexpr std::string_view kIndex = ".index";
 
 std::string Describe(formats::DataType type, std::span<const int64_t> shape) {
   return StrCat(formats::DataTypeName(type), " [", absl::StrJoin(shape, ", "), "]");
@@ -58,6 +59,23 @@ absl::StatusOr<std::vector<std::string>> NewestFirst(io::FileSystem& files,
   return prefixes;
 }
 
+// Why the checkpoint that the state file names, which has no index, is broken: it has data files.
+// Not one without any file, which a user has removed, nor one that a save has removed since the
+// state file was read: then there is a newer one.
+absl::StatusOr<std::string> DescribeLostIndex(io::FileSystem& files, const std::string& prefix) {
+  const std::string name = io::Basename(prefix);
+  const std::optional<int64_t> step = ParseIndexStep(StrCat(name, kIndex));
+  const absl::StatusOr<std::vector<std::string>> names = files.List(io::Dirname(prefix));
+  if (absl::IsNotFound(names.status())) return "";
+  MUSTER_RETURN_IF_ERROR(names.status());
+  bool has_data = false;
+  for (const std::string& other : *names) {
+    has_data = has_data || other.starts_with(StrCat(name, ".data-"));
+    if (step && ParseIndexStep(other).value_or(-1) > *step) return "";
+  }
+  return has_data ? StrCat(prefix, kIndex, " is missing, and its data files are there") : "";
+}
+
 // Calls `use` with one prefix after the other until it succeeds or fails with anything but
 // DATA_LOSS and NOT_FOUND. Returns the failures before the success.
 template <typename Use>
@@ -70,8 +88,11 @@ absl::StatusOr<std::vector<std::string>> TryNewestFirst(io::FileSystem& files,
     const absl::Status status = use(prefix);
     if (status.ok()) return causes;
     if (!absl::IsDataLoss(status) && !absl::IsNotFound(status)) return status;
-    // A checkpoint that the state file names and that does not exist was removed by a user.
-    if (absl::IsNotFound(status) && absl::IsNotFound(files.Stat(prefix + ".index").status())) {
+    if (absl::IsNotFound(status) && absl::IsNotFound(files.Stat(StrCat(prefix, kIndex)).status())) {
+      MUSTER_ASSIGN_OR_RETURN(std::string lost, DescribeLostIndex(files, prefix));
+      if (lost.empty()) continue;
+      broken = true;
+      causes.push_back(std::move(lost));
       continue;
     }
     broken = true;
@@ -149,7 +170,6 @@ absl::StatusOr<Restored> RestoreLatest(io::FileSystem& files, const std::string&
 
 absl::StatusOr<Restored> RestorePrefix(io::FileSystem& files, const std::string& prefix,
                                        std::span<const Tensor> tensors) {
-  constexpr std::string_view kIndex = ".index";
   const std::string name =
       prefix.substr(0, prefix.size() - (prefix.ends_with(kIndex) ? kIndex.size() : 0));
   if (absl::IsNotFound(files.Stat(StrCat(name, kIndex)).status())) {

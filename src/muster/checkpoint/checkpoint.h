@@ -47,7 +47,8 @@ absl::StatusOr<CheckpointState> ReadState(io::FileSystem& files, const std::stri
 
 // The prefix of the newest checkpoint whose index is valid and whose data files are long enough:
 // the one that the state file names, else the highest such model.ckpt-N. NOT_FOUND when the folder
-// has no checkpoint, DATA_LOSS, with the cause, when all of them are broken.
+// has no checkpoint, DATA_LOSS, with the cause, when all of them are broken. One that the state
+// file names and of which no file is left was removed by a user, and is not broken.
 absl::StatusOr<std::string> Latest(io::FileSystem& files, const std::string& folder);
 
 // A checkpoint, and why newer ones of its folder, which are broken, were skipped.

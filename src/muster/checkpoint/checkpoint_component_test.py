@@ -229,6 +229,12 @@ def test_a_flipped_bit_is_told_and_the_older_checkpoint_taken(model_dir, muster,
     assert f"passed over for {copy}/{KEPT[-2]}" in trained.stderr and data.name in trained.stderr
     assert "resumed at 20" in trained.stdout
     muster.run("inspect", copy, "--verify")  # trained again, it is whole
+    index = copy / f"{KEPT[-1]}.index"
+    index.rename(copy / "elsewhere")
+    assert f"{index} is missing" in muster.fail("inspect", copy, "--verify")
+    assert f"{index} is missing" in muster.fail("predict", *rows, "--out", copy.parent / "rows.out.csv")
+    (copy / "elsewhere").rename(index)
+    muster.run("inspect", copy, "--verify")
 
 
 def test_a_training_killed_at_any_moment_leaves_a_whole_checkpoint(muster, tmp_path):

@@ -96,10 +96,29 @@ TEST(CheckpointTest, ARemovedCheckpointIsNotBroken) {
   const auto files = io::NewMemoryFileSystem();
   for (int step : {1, 2}) ASSERT_TRUE(SaveStep(*files, step, 1).ok());
   ASSERT_TRUE(files->Remove("m/model.ckpt-2.index").ok());
+  ASSERT_TRUE(files->Remove("m/model.ckpt-2.data-00000-of-00001").ok());
   EXPECT_EQ(LoadLatest(*files)->step, 1);
   EXPECT_EQ(LoadLatest(*files)->note, "");
   ASSERT_TRUE(files->Remove("m/model.ckpt-1.index").ok());
   EXPECT_TRUE(absl::IsNotFound(LoadLatest(*files).status()));
+}
+
+TEST(CheckpointTest, TheNewestWithoutItsIndexIsBroken) {
+  const auto files = io::NewMemoryFileSystem();
+  for (int step : {1, 2}) ASSERT_TRUE(SaveStep(*files, step, 1).ok());
+  const std::string state = *io::ReadFile(*files, "m/checkpoint");
+  ASSERT_TRUE(files->Remove("m/model.ckpt-2.index").ok());
+  EXPECT_EQ(LoadLatest(*files)->step, 1);
+  EXPECT_THAT(LoadLatest(*files)->note, HasSubstr("m/model.ckpt-2.index is missing"));
+  EXPECT_THAT(std::string(CheckNewest(*FindLatest(*files, "m")).message()),
+              HasSubstr("m/model.ckpt-2.index is missing"));
+  ASSERT_TRUE(files->Remove("m/model.ckpt-1.index").ok());
+  EXPECT_TRUE(absl::IsDataLoss(LoadLatest(*files).status()));
+  // A save removes the index of an old checkpoint, then its data, then names the new one.
+  ASSERT_TRUE(SaveStep(*files, 3, 1).ok());
+  ASSERT_TRUE(io::WriteFileAtomically(*files, "m/checkpoint", state).ok());
+  EXPECT_EQ(LoadLatest(*files)->step, 3);
+  EXPECT_EQ(LoadLatest(*files)->note, "");
 }
 
 TEST(CheckpointTest, FallsBackFromACheckpointWithDamagedBytes) {

@@ -48,9 +48,9 @@ uint64_t CountBytes(std::span<const Tensor> tensors, const RowFiles& rows) {
 absl::Status DescribeSave(const absl::Status& status, const std::string& prefix, uint64_t bytes) {
   if (!absl::IsResourceExhausted(status)) return Annotate(status, StrCat("saving ", prefix));
   constexpr uint64_t kMegabyte = 1'000'000;
-  return absl::ResourceExhaustedError(
-      StrCat("saving ", prefix, " (", (bytes + kMegabyte - 1) / kMegabyte,
-             " MB): ", status.message(), "; make room, or keep fewer (--keep-checkpoints)"));
+  return absl::ResourceExhaustedError(StrCat(
+      "saving ", prefix, " (", (bytes + kMegabyte - 1) / kMegabyte, " MB): ", status.message(),
+      "; make room: this one is written before --keep-checkpoints removes an older one"));
 }
 
 // Removes the index first, so that at any moment the checkpoint is either intact or gone. A file

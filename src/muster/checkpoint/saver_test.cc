@@ -62,7 +62,7 @@ TEST(SaverTest, AFullDiskTellsWhatACheckpointNeeds) {
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(ToStd(status.message()),
               ::testing::AllOf(::testing::StartsWith("saving m/model.ckpt-7 (2 MB): "),
-                               ::testing::HasSubstr("make room, or keep fewer")));
+                               ::testing::HasSubstr("make room: this one is written before")));
 }
 
 // The numbers of "1 2.5 3".

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -222,6 +223,8 @@ int Main(int argc, char** argv) {
                  unknown);
     return kWrongUse;
   }
+  // Where files are limited (ulimit -f), a write fails then like that to a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   process::RaiseFileLimit();
   const auto heartbeat = process::Heartbeat::StartIfAsked();
   return Run(app, argc, argv, !command.empty());

@@ -286,7 +286,8 @@ Finding ExamineTls() {
           .text = StrCat(
               library.version,
               library.newer_is_faster ? "; 3.1 or later encrypts faster on this processor" : "",
-              kernel ? "; the kernel can encrypt, too (MUSTER_KERNEL_TLS=1)" : ""),
+              kernel ? "; the kernel can encrypt, too (MUSTER_KERNEL_TLS=1)"
+                     : "; the kernel cannot encrypt (MUSTER_KERNEL_TLS)"),
           .values = {{"library", library.version},
                      {"newer_is_faster", library.newer_is_faster},
                      {"kernel", kernel}}};

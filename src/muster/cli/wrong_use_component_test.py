@@ -42,6 +42,7 @@ WRONG_USES = [
     ("init rows.csv --label y -o spec.yaml", "muster init: unknown flag '-o' (did you mean '--out'?)"),
     (TRAIN + "--set train.epochs=1 train.seed=2", "there is no use for 'train.seed=2': each setting needs its own "
      "--set: --set train.seed=2"),
+    (TRAIN + "--cache --quiet", "muster train: --cache: its value is missing ('--quiet' is a flag)"),
     (TRAIN + "--qqqqqq", "unknown flag '--qqqqqq'\nmuster train --help"),
     ("list job", "muster list: there is no use for 'job'"),
     ("predict model --out p.csv", "muster predict: --data is required"),

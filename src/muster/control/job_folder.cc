@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,6 +59,18 @@ bool IsJob(io::FileSystem& files, const JobFolder& folder) {
   return files.Stat(folder.journal()).ok() || files.Stat(folder.place()).ok();
 }
 
+// A job without room for its journal would wait for it before it starts a task.
+absl::Status CheckRoom(const std::string& folder) {
+  constexpr uint64_t kLeastBytes = uint64_t{1} << 20;
+  struct statvfs disk;
+  if (statvfs(folder.c_str(), &disk) != 0 || disk.f_blocks == 0) return absl::OkStatus();
+  const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (free >= kLeastBytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(StrCat("a job records its steps in ", folder,
+                                             ", whose file system has ", free,
+                                             " bytes left: make room", kOtherFolder));
+}
+
 }  // namespace
 
 absl::Status CheckJobName(const std::string& name) {
@@ -98,7 +111,9 @@ absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::stri
   char* const real = realpath(jobs.c_str(), nullptr);
   if (real == nullptr) return ErrnoStatus(errno, StrCat("cannot find ", jobs));
   const JobFolder folder{StrCat(real, "/", name)};
+  const absl::Status room = CheckRoom(real);
   std::free(real);  // NOLINT: realpath's contract
+  MUSTER_RETURN_IF_ERROR(room);
   if (files->Stat(folder.path).ok()) {
     const auto coordinator = LivingCoordinator(folder);
     if (const auto pid = coordinator ? coordinator : LivingSupervisor(folder)) {

@@ -51,11 +51,12 @@ absl::StatusOr<FoundFile> Look(io::FileSystem& files, const std::string& path,
                           files.OpenForRead(path));
   MUSTER_ASSIGN_OR_RETURN(const Sniffed sniffed, formats::SniffFile(file, given));
   if (sniffed.content == Content::kUnknown && !given.type && !formats::GetNamedFormat(path)) {
-    return absl::InvalidArgumentError(
-        StrCat(path,
-               ": its content is binary and of no known format; muster reads CSV, JSON lines, "
-               "TFRecord and Parquet (if this is a TFRecord file with a damaged beginning, "
-               "--format tfrecord reads it as such)"));
+    return absl::InvalidArgumentError(StrCat(
+        path,
+        ": its content is binary and of no known format; muster reads CSV, JSON lines, "
+        "TFRecord and Parquet; name the data so that other files are left out (if this is a "
+        "TFRecord file with a damaged beginning, --data-format tfrecord reads it as such, in "
+        "'muster records' --format tfrecord)"));
   }
   return Judge(path, sniffed, given);
 }

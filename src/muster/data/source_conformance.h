@@ -54,4 +54,52 @@ class RecordSourceConformance : public testing::TestWithParam<std::shared_ptr<So
 // Tests that only files must pass.
 class FileSourceConformance : public RecordSourceConformance {};
 
+inline void RecordSourceConformance::SetUp() {
+  schemes_ = GetParam()->Begin();
+  uint64_t number = 0;
+  for (const size_t count : {4000, 1, 3000}) {
+    std::vector<std::string>& records = written_.emplace_back();
+    while (records.size() < count) {
+      records.push_back(format().Record(number, 300 + number * 7919 % 1200));
+      all_.push_back(records.back());
+      ++number;
+    }
+  }
+  ASSERT_TRUE(files_->MakeFolders("data").ok());
+  const std::vector<std::string> names = {"a", "b", "c"};
+  for (size_t i = 0; i < names.size(); ++i) format().Write(*files_, Path(names[i]), written_[i]);
+}
+
+inline SourceSpec RecordSourceConformance::Spec(Shard shard,
+                                                const std::vector<std::string>& paths) const {
+  SourceSpec spec = {.patterns = {}, .shard = shard, .schemes = schemes_};
+  const std::string prefix = schemes_.empty() ? "" : schemes_.begin()->first + "://";
+  for (const std::string& path : paths) spec.patterns.push_back(prefix + path);
+  if (paths.empty()) spec.patterns.push_back(schemes_.empty() ? "data/*" : prefix + "data");
+  return spec;
+}
+
+inline std::unique_ptr<RecordSource> RecordSourceConformance::Open(
+    Shard shard, const std::vector<std::string>& paths) {
+  auto source = OpenSource(*files_, Spec(shard, paths));
+  EXPECT_TRUE(source.ok()) << source.status();
+  return source.ok() ? *std::move(source) : nullptr;
+}
+
+inline std::vector<std::string> RecordSourceConformance::All(const RecordSource& source) const {
+  std::vector<std::string> records;
+  for (size_t i = 0; i < source.chunks().size(); ++i) {
+    auto chunk = source.Read(i);
+    EXPECT_TRUE(chunk.ok()) << chunk.status();
+    if (!chunk.ok()) break;
+    if (format().exact()) {
+      EXPECT_EQ((*chunk)->records.size(), source.chunks()[i].records);
+    }
+    EXPECT_LE((*chunk)->records.size(), source.chunks()[i].records);
+    EXPECT_EQ((*chunk)->records.size(), (*chunk)->offsets.size());
+    records.insert(records.end(), (*chunk)->records.begin(), (*chunk)->records.end());
+  }
+  return records;
+}
+
 }  // namespace muster::data

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "muster/base/test_size.h"
 #include "muster/data/file_rules.h"
@@ -16,53 +15,6 @@
 #include "muster/io/fault_file_system.h"
 
 namespace muster::data {
-
-void RecordSourceConformance::SetUp() {
-  schemes_ = GetParam()->Begin();
-  uint64_t number = 0;
-  for (const size_t count : {4000, 1, 3000}) {
-    std::vector<std::string>& records = written_.emplace_back();
-    while (records.size() < count) {
-      records.push_back(format().Record(number, 300 + number * 7919 % 1200));
-      all_.push_back(records.back());
-      ++number;
-    }
-  }
-  ASSERT_TRUE(files_->MakeFolders("data").ok());
-  const std::vector<std::string> names = {"a", "b", "c"};
-  for (size_t i = 0; i < names.size(); ++i) format().Write(*files_, Path(names[i]), written_[i]);
-}
-
-SourceSpec RecordSourceConformance::Spec(Shard shard, const std::vector<std::string>& paths) const {
-  SourceSpec spec = {.patterns = {}, .shard = shard, .schemes = schemes_};
-  const std::string prefix = schemes_.empty() ? "" : schemes_.begin()->first + "://";
-  for (const std::string& path : paths) spec.patterns.push_back(prefix + path);
-  if (paths.empty()) spec.patterns.push_back(schemes_.empty() ? "data/*" : prefix + "data");
-  return spec;
-}
-
-std::unique_ptr<RecordSource> RecordSourceConformance::Open(Shard shard,
-                                                            const std::vector<std::string>& paths) {
-  auto source = OpenSource(*files_, Spec(shard, paths));
-  EXPECT_TRUE(source.ok()) << source.status();
-  return source.ok() ? *std::move(source) : nullptr;
-}
-
-std::vector<std::string> RecordSourceConformance::All(const RecordSource& source) const {
-  std::vector<std::string> records;
-  for (size_t i = 0; i < source.chunks().size(); ++i) {
-    auto chunk = source.Read(i);
-    EXPECT_TRUE(chunk.ok()) << chunk.status();
-    if (!chunk.ok()) break;
-    if (format().exact()) {
-      EXPECT_EQ((*chunk)->records.size(), source.chunks()[i].records);
-    }
-    EXPECT_LE((*chunk)->records.size(), source.chunks()[i].records);
-    EXPECT_EQ((*chunk)->records.size(), (*chunk)->offsets.size());
-    records.insert(records.end(), (*chunk)->records.begin(), (*chunk)->records.end());
-  }
-  return records;
-}
 
 namespace {
 
@@ -193,27 +145,6 @@ TEST_P(RecordSourceConformance, ShardsByFileTakeEveryNthFile) {
   EXPECT_THAT(Open({0, 2, ShardBy::kFile})->files(), ElementsAre(Path("a"), Path("c")));
   EXPECT_EQ(All(*Open({1, 2, ShardBy::kFile})), written_[1]);
   EXPECT_EQ(Open({3, 4, ShardBy::kFile})->records(), 0u);
-}
-
-TEST_P(RecordSourceConformance, ManyThreadsReadAnyChunk) {
-  const auto source = Open();
-  const size_t chunks = source->chunks().size();
-  std::vector<std::vector<std::string>> read(chunks);
-  {
-    std::vector<std::jthread> threads;
-    for (size_t t = 0; t < 3; ++t) {
-      threads.emplace_back([&, t] {
-        for (size_t i = t; i < chunks; i += 3) {
-          const size_t chunk = chunks - 1 - i;
-          const auto got = source->Read(chunk);
-          if (got.ok()) read[chunk].assign((*got)->records.begin(), (*got)->records.end());
-        }
-      });
-    }
-  }
-  std::vector<std::string> together;
-  for (const auto& part : read) together.insert(together.end(), part.begin(), part.end());
-  EXPECT_EQ(together, all_);
 }
 
 TEST_P(RecordSourceConformance, AChunkOutlivesItsSource) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 namespace muster::engine {
 namespace {
@@ -64,15 +65,18 @@ void DistinctRowsFinder::FindByHash(std::span<const int32_t> ids, DistinctRows* 
 }
 
 int64_t FindBadId(std::span<const int32_t> ids, int64_t bound) {
-  int32_t least = -1, most = -1;
+  // The highest bit is set where an id is below -1 or above `last`: sums and differences are
+  // vectors on any processor, comparisons are not.
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const auto last = static_cast<uint32_t>(std::min(bound, kMost) - 1);
+  uint32_t bits = 0;
   for (const int32_t id : ids) {
-    least = std::min(least, id);
-    most = std::max(most, id);
+    bits |= (static_cast<uint32_t>(id) + 1) | (last - static_cast<uint32_t>(id));
   }
-  if (least >= -1 && most < bound) return -1;
+  if (bits >> 31 == 0) return -1;
   const auto bad =
       std::find_if(ids.begin(), ids.end(), [bound](int32_t id) { return id < -1 || id >= bound; });
-  return bad - ids.begin();
+  return bad == ids.end() ? -1 : bad - ids.begin();
 }
 
 }  // namespace muster::engine

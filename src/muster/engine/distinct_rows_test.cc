@@ -1,5 +1,6 @@
 #include "muster/engine/distinct_rows.h"
 
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -61,6 +62,14 @@ TEST(FindBadIdTest, ReturnsTheFirst) {
   EXPECT_EQ(FindBadId(std::vector<int32_t>{0, 1, -2}, 5), 2);
   EXPECT_EQ(FindBadId(std::vector<int32_t>{-1, 0}, 0), 1);
   EXPECT_EQ(FindBadId({}, 0), -1);
+  constexpr int32_t kLeast = std::numeric_limits<int32_t>::min();
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  for (const int64_t bound : {int64_t{1}, int64_t{kMost}, int64_t{kMost} + 1}) {
+    for (const int32_t id : {kLeast, -2, -1, 0, 1, kMost - 1, kMost}) {
+      const int64_t bad = id < -1 || id >= bound ? 1 : -1;
+      EXPECT_EQ(FindBadId(std::vector<int32_t>{0, id, -1}, bound), bad) << id << " of " << bound;
+    }
+  }
 }
 
 }  // namespace

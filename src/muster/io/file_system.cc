@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <random>
 #include <utility>
 
@@ -180,6 +181,11 @@ std::string TemporaryPath(const std::string& path) {
   const size_t name = path.rfind('/') + 1;  // npos + 1 is 0
   return StrCat(path.substr(0, name), ".", path.substr(name), kTemporary, getpid(), "-",
                 absl::Hex(kRandom, absl::kZeroPad8));
+}
+
+std::string NewTemporaryPath(const std::string& path) {
+  static std::atomic<uint32_t> calls = 0;
+  return StrCat(TemporaryPath(path), absl::Hex(++calls));
 }
 
 bool IsTemporaryName(std::string_view name) {

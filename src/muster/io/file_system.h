@@ -159,6 +159,8 @@ std::string Basename(std::string_view path);
 // The name of a file until it is complete: ".<name>.tmp-<pid>-<hex>" in the same folder. Other
 // processes, also on other machines, use other names.
 std::string TemporaryPath(const std::string& path);
+// The same, but another name at each call: for a file that several threads may write. Thread-safe.
+std::string NewTemporaryPath(const std::string& path);
 // Whether `name` (without folder) is a temporary name of any process.
 bool IsTemporaryName(std::string_view name);
 // Removes the temporary files of `path` that killed writers have left, as far as that is possible.

@@ -42,6 +42,8 @@ TEST(PathTest, TemporaryIsHiddenInTheSameFolder) {
   EXPECT_TRUE(TemporaryPath("a/b").starts_with(StrCat("a/.b.tmp-", getpid(), "-")));
   EXPECT_TRUE(TemporaryPath("b").starts_with(StrCat(".b.tmp-", getpid(), "-")));
   EXPECT_EQ(TemporaryPath("b"), TemporaryPath("b"));
+  EXPECT_TRUE(NewTemporaryPath("a/b").starts_with(TemporaryPath("a/b")));
+  EXPECT_NE(NewTemporaryPath("b"), NewTemporaryPath("b"));
   EXPECT_TRUE(IsTemporaryName(TemporaryPath("b")));
   EXPECT_FALSE(IsTemporaryName("b.tmp-1"));
   EXPECT_FALSE(IsTemporaryName(".b"));

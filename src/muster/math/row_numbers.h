@@ -23,11 +23,13 @@ class RowNumbers {
     // `row` is in [0, table_rows).
     uint32_t GetNumber(int32_t row) {
       uint32_t& mark = marks_[static_cast<size_t>(row)];
-      const bool is_new = mark < first_;
-      mark = is_new ? next_ : mark;  // no branch, since it would be unpredictable
-      const uint32_t number = mark - first_;
-      next_ += static_cast<uint32_t>(is_new);
-      return number;
+      // Whether a row is new is not predictable. Of a conditional expression the compiler makes a
+      // branch.
+      const auto is_new = static_cast<uint32_t>(mark < first_);
+      const uint32_t value = mark ^ ((mark ^ next_) & (0 - is_new));
+      mark = value;
+      next_ += is_new;
+      return value - first_;
     }
     // The number of distinct rows so far; all numbers are below it.
     uint32_t count() const { return next_ - first_; }

@@ -21,9 +21,10 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& path, size_t max_b
 
 // Reads a regular file of this user or of root that nobody else may write, even if others may read
 // it: for secrets that the platform mounts with a mode which the user cannot change, where no other
-// user sees the mount. A pod's ServiceAccount token, for instance, has mode 0644 in a folder of
-// mode 01777, and the pod is the boundary. Any other file is refused with PERMISSION_DENIED. Checks
-// the descriptor it reads from, not the name or its folders.
+// user sees the mount, and for certificates, which are no secrets. A pod's ServiceAccount token,
+// for instance, has mode 0644 in a folder of mode 01777, and the pod is the boundary. Any other
+// file is refused with PERMISSION_DENIED. Checks the descriptor it reads from, not the name or its
+// folders.
 absl::StatusOr<std::string> ReadMountedSecretFile(const std::string& path,
                                                   size_t max_bytes = 64 << 10);
 

@@ -10,10 +10,6 @@
 #include <memory>
 #include <utility>
 
-#if defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
-#endif
-
 namespace muster::ps {
 
 // One owner thread. The function must have returned before the Fiber is destroyed.
@@ -27,33 +23,14 @@ class Fiber {
     const auto self = reinterpret_cast<uintptr_t>(this);
     makecontext(&own_, reinterpret_cast<void (*)()>(&Fiber::Main), 2,
                 static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
-#if defined(__SANITIZE_THREAD__)
-    tsan_own_ = __tsan_create_fiber(0);
-#endif
-  }
-  ~Fiber() {
-#if defined(__SANITIZE_THREAD__)
-    __tsan_destroy_fiber(tsan_own_);
-#endif
   }
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
   // Runs the function until it waits or returns.
-  void Resume() {
-#if defined(__SANITIZE_THREAD__)
-    tsan_back_ = __tsan_get_current_fiber();
-    __tsan_switch_to_fiber(tsan_own_, 0);
-#endif
-    swapcontext(&back_, &own_);
-  }
+  void Resume() { swapcontext(&back_, &own_); }
   // Called by the function: returns when the Fiber is resumed.
-  void Wait() {
-#if defined(__SANITIZE_THREAD__)
-    __tsan_switch_to_fiber(tsan_back_, 0);
-#endif
-    swapcontext(&own_, &back_);
-  }
+  void Wait() { swapcontext(&own_, &back_); }
   bool done() const { return done_; }
 
  private:
@@ -71,10 +48,6 @@ class Fiber {
   const std::unique_ptr<std::byte[]> stack_{new std::byte[kStackBytes]};
   ucontext_t own_ = {}, back_ = {};
   bool done_ = false;
-#if defined(__SANITIZE_THREAD__)
-  void* tsan_own_ = nullptr;
-  void* tsan_back_ = nullptr;
-#endif
 };
 
 }  // namespace muster::ps

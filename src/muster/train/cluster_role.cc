@@ -122,11 +122,10 @@ bool IsOn(const char* variable) {
 }
 
 Wanted WantedBy(const ClusterRoleOptions& options) {
-  if (!options.certificates.empty() || options.plain_text) {
-    return {.certificates = options.certificates, .plain_text = options.plain_text};
-  }
-  return {.certificates = FromEnvironment(net::transport::kCertsVariable),
-          .plain_text = IsOn(net::transport::kPlainTextVariable)};
+  return {.certificates = options.certificates.empty()
+                              ? FromEnvironment(net::transport::kCertsVariable)
+                              : options.certificates,
+          .plain_text = options.plain_text || IsOn(net::transport::kPlainTextVariable)};
 }
 
 absl::StatusOr<net::transport::Protection> MakeProtection(const RunConfig& config,
@@ -305,6 +304,7 @@ absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOption
 absl::Status ReadTaskEnvironment(const Clock& clock, RunConfig* config) {
   if (const char* const tf_config = std::getenv("TF_CONFIG")) {
     MUSTER_RETURN_IF_ERROR(ApplyTfConfig(tf_config, config));
+    MUSTER_RETURN_IF_ERROR(CheckTaskTypes(*config));
   }
   config->job = FromEnvironment("MUSTER_JOB");
   config->step_file = FromEnvironment("MUSTER_STEP_FILE");

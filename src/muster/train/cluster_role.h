@@ -31,7 +31,8 @@ inline constexpr int kMinStallSeconds = net::transport::kMinStallSeconds;
 inline constexpr int kMaxStallSeconds = net::transport::kMaxStallSeconds;
 
 // Fills in what the environment says of this process: its place in TF_CONFIG, the job, the
-// incarnation and the step file.
+// incarnation and the step file. INVALID_ARGUMENT for a TF_CONFIG that is not one, and for types of
+// tasks that no training has.
 absl::Status ReadTaskEnvironment(const Clock& clock, RunConfig* config);
 
 // How replicas train together.
@@ -50,10 +51,9 @@ struct ClusterRoleOptions {
   // The job has an evaluator. TensorFlow's TF_CONFIG names an evaluator only in its own task.
   bool evaluator = false;
   std::optional<StrategyKind> strategy = {};
-  ps::PsOptions ps = {};  // the caller sets aggregate and staleness
-  // If either is set, MUSTER_CERTS and MUSTER_PLAIN_TEXT in the environment are ignored.
-  std::string certificates = {};
-  bool plain_text = false;
+  ps::PsOptions ps = {};          // the caller sets aggregate and staleness
+  std::string certificates = {};  // a folder; "": that of MUSTER_CERTS, if it is set
+  bool plain_text = false;        // else MUSTER_PLAIN_TEXT can ask for it
   int min_replicas = 0;  // all-reduce: this many replicas suffice to train; 0: all are needed
   // How long tasks wait for one that they need; 0: without a limit. < 0: the value of
   // MUSTER_RENDEZVOUS_TIMEOUT, else 300.

@@ -37,8 +37,8 @@ class ClusterRoleTest : public testing::Test {
   ClusterRoleTest() { Unset(); }
   ~ClusterRoleTest() override { Unset(); }
   static void Unset() {
-    for (const char* const name :
-         {"MUSTER_KEY_FILE", "MUSTER_CERTS", "MUSTER_PLAIN_TEXT", "MUSTER_KERNEL_TLS"}) {
+    for (const char* const name : {"TF_CONFIG", "MUSTER_KEY_FILE", "MUSTER_CERTS",
+                                   "MUSTER_PLAIN_TEXT", "MUSTER_KERNEL_TLS"}) {
       unsetenv(name);
     }
   }
@@ -111,6 +111,21 @@ TEST_F(ClusterRoleTest, TwoTasksOfOneAddressAreRefusedAndNamed) {
       HasSubstr("MUSTER_KEY_FILE"));
 }
 
+TEST_F(ClusterRoleTest, AMisspeltTypeOfTasksIsRefused) {
+  for (const std::string task : {"chief", "wroker"}) {
+    setenv("TF_CONFIG",
+           StrCat(R"({"cluster":{"chief":["h0:1"],"wroker":["h1:1"]},"task":{"type":")", task,
+                  R"(","index":0}})")
+               .c_str(),
+           1);
+    RunConfig config;
+    const absl::Status status = ReadTaskEnvironment(clock_, &config);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(ToStd(status.message())),
+                AllOf(HasSubstr("'wroker'"), HasSubstr("did you mean 'worker'?")));
+  }
+}
+
 TEST_F(ClusterRoleTest, AKeyThatIsNotThereIsNamedWithItsVariable) {
   setenv("MUSTER_KEY_FILE", "/nowhere/key", 1);
   const auto role = JoinFromEnvironment(MakeConfig(kCluster, "chief", 0), {}, clock_);
@@ -156,10 +171,11 @@ TEST_F(ClusterRoleTest, PlainTextBetweenMachinesMustBeRequested) {
   EXPECT_FALSE(CheckProtection(alone, {.evaluator = true}).ok());
   setenv("MUSTER_PLAIN_TEXT", "1", 1);
   EXPECT_TRUE(CheckProtection(far, {}).ok());
-  EXPECT_TRUE(CheckProtection(far, {.certificates = "certs"}).ok());  // the flag counts
+  EXPECT_FALSE(CheckProtection(far, {.certificates = "certs"}).ok());
   setenv("MUSTER_CERTS", "certs", 1);
   EXPECT_FALSE(CheckProtection(far, {}).ok());
   unsetenv("MUSTER_PLAIN_TEXT");
+  EXPECT_FALSE(CheckProtection(far, {.plain_text = true}).ok());
   EXPECT_TRUE(CheckProtection(far, {}).ok());
 }
 

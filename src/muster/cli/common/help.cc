@@ -269,6 +269,17 @@ void DescribeType(CLI::Option& option) {
   }
 }
 
+// CLI11 takes any word as the value of an option that needs one.
+void RefuseFlags(const CLI::App& verb, CLI::Option& option) {
+  if (option.get_positional() || option.get_items_expected_min() == 0) return;
+  option.check(CLI::Validator(
+      [&verb](const std::string& value) -> std::string {
+        if (!value.starts_with("--") || verb.get_option_no_throw(value) == nullptr) return "";
+        return StrCat("its value is missing ('", value, "' is a flag)");
+      },
+      ""));
+}
+
 }  // namespace
 
 void Group(CLI::App& verb, const char* group, std::initializer_list<const char*> flags) {
@@ -282,7 +293,10 @@ void SetHelp(CLI::App& app) {
 }
 
 void DescribeTypes(CLI::App& app) {
-  for (CLI::Option* const option : app.get_options()) DescribeType(*option);
+  for (CLI::Option* const option : app.get_options()) {
+    DescribeType(*option);
+    RefuseFlags(app, *option);
+  }
   for (CLI::App* const verb : app.get_subcommands([](CLI::App*) { return true; })) {
     DescribeTypes(*verb);
   }

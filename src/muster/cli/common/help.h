@@ -41,7 +41,8 @@ void SetHelp(CLI::App& app);
 
 // Prepares the flags of `app` and its verbs, after all of them were added. Bounds are described in
 // words ("must be above 0"), not by the largest double with its 309 digits, and are not shown as
-// types; a flag that takes one of a few values has these as its type ("csv|jsonl").
+// types; a flag that takes one of a few values has these as its type ("csv|jsonl"). A flag's value
+// that is another flag is refused.
 void DescribeTypes(CLI::App& app);
 
 // Returns the type of a flag's value, as --help shows it: "FILE", "N", "csv|jsonl"; "" if it takes

@@ -59,4 +59,9 @@ absl::StatusOr<std::shared_ptr<const train::FeatureCache>> OpenCache(const Cache
   return Annotate(cache.status(), "--cache");
 }
 
+std::string DescribeNoUsualFolder() {
+  const std::string folder = UsualFolder();
+  return folder.empty() ? "HOME is not set" : StrCat("nothing can be written in ", folder);
+}
+
 }  // namespace muster::cli

@@ -23,4 +23,7 @@ inline constexpr uint64_t kLeastCachedData = uint64_t{64} << 20;
 absl::StatusOr<std::shared_ptr<const train::FeatureCache>> OpenCache(
     const CacheFlags& flags, uint64_t least_data = kLeastCachedData);
 
+// Why OpenCache() gave null for "auto": "HOME is not set".
+std::string DescribeNoUsualFolder();
+
 }  // namespace muster::cli

@@ -76,6 +76,14 @@ def test_a_training_reads_what_records_compile_has_made(
     assert "has the rows already" in muster.run(*command)
     (compiled,) = muster.json(*command)
     assert (compiled["folder"], compiled["new"], compiled["rows"]) == (str(cache), False, 20000)
+    with file.open("r+b") as damaged:
+        damaged.seek(file.stat().st_size // 2)
+        damaged.write(b"damage")
+    again = muster.call(*command)
+    assert again.returncode == 0 and str(file) in again.stderr
+    assert "Compiled 20,000 rows into" in again.stdout
+    made = file.stat().st_ino
+    assert "has the rows already" in muster.run(*command)
     for name, flags in (("plain", ()), ("cached", ("--cache", cache))):
         muster.run("train", spec, "--train", clicks / "clicks.csv", "--model-dir", tmp_path / name, "--quiet", *flags)
     assert last_checkpoint(tmp_path / "cached") == last_checkpoint(tmp_path / "plain")
@@ -93,6 +101,9 @@ def test_what_cannot_be_compiled_is_told(muster: Muster, clicks: pathlib.Path, t
 def test_compiling_without_a_cache_is_wrong_use(muster: Muster, clicks: pathlib.Path) -> None:
     command = ("records", "compile", clicks / "clicks.csv", "--spec", clicks / "model.yaml")
     assert "--cache" in muster.refuse(*command, "--cache", "off")
+    homeless = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
+    result = muster.call(*command, env=homeless)
+    assert result.returncode == 1 and "HOME is not set; give --cache DIR" in result.stderr
     assert "(default: auto)" in " ".join(muster.run("records", "compile", "--help").split())
     assert "(default: off)" in " ".join(muster.run("train", "--help-all").split())
 

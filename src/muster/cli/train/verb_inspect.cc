@@ -187,8 +187,19 @@ absl::Status RunInspect(const InspectFlags& flags) {
     return InspectSpec(spec, flags.json);
   }
   if (folder) {
-    MUSTER_ASSIGN_OR_RETURN(const std::string prefix, checkpoint::Latest(*files, flags.path));
-    return InspectCheckpoint(*files, prefix, flags);
+    MUSTER_ASSIGN_OR_RETURN(const checkpoint::Found found,
+                            checkpoint::FindLatest(*files, flags.path));
+    if (!found.broken.empty()) {
+      if (flags.verify) {
+        return absl::DataLossError(
+            StrCat("the newest checkpoint is broken: ", absl::StrJoin(found.broken, "; "),
+                   "; put back a copy of it, or check the next older one: "
+                   "muster inspect --verify ",
+                   found.prefix));
+      }
+      std::fprintf(stderr, "warning: %s\n", checkpoint::DescribePassedOver(found).c_str());
+    }
+    return InspectCheckpoint(*files, found.prefix, flags);
   }
   if (files->Stat(flags.path + ".index").ok()) {
     return InspectCheckpoint(*files, flags.path, flags);

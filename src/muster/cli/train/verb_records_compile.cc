@@ -76,7 +76,8 @@ absl::Status RunCompile(const CompileFlags& flags) {
   }
   MUSTER_ASSIGN_OR_RETURN(const auto cache, OpenCache(flags.cache, /*least_data=*/0));
   if (cache == nullptr) {
-    return absl::InvalidArgumentError("there is no folder for compiled features: give --cache DIR");
+    return absl::InvalidArgumentError(StrCat("there is no folder for compiled features: ",
+                                             DescribeNoUsualFolder(), "; give --cache DIR"));
   }
   train::InputSpec input = SequentialInput(flags.data, spec.format, kInferenceBatchSize);
   train::Progress measuring(train::ProgressStyle::kNone, STDERR_FILENO, clock);
@@ -91,23 +92,27 @@ absl::Status RunCompile(const CompileFlags& flags) {
   }
   Compiled compiled;
   std::string note;
-  auto file = cache->Find(key.text, &note);
-  if (file == nullptr) {
-    compiled.is_new = true;
-    // If the file was damaged it is gone now, and the input will find none that it could warn of.
-    if (!note.empty()) Warn(note);
-    input.cache = cache;
-    input.watch_data = true;
-    RowProgress progress("compile", "rows", flags.json);
+  input.cache = cache;
+  const auto read_all = [&](const char* what) -> absl::Status {
+    compiled.rows = 0;
+    RowProgress progress(what, "rows", flags.json);
     MUSTER_ASSIGN_OR_RETURN(const auto reading, train::Input::Open(*files, model, input));
     MUSTER_RETURN_IF_ERROR(Drain(*reading, note, progress, &compiled));
     compiled.seconds = progress.seconds();
+    return absl::OkStatus();
+  };
+  // Whoever reads a file checks it, and removes it if it is damaged.
+  if (cache->Find(key.text, &note) != nullptr) MUSTER_RETURN_IF_ERROR(read_all("check"));
+  if (cache->Find(key.text, &note) == nullptr) {
+    compiled.is_new = true;
+    // If the file was damaged it is gone now, and the input will find none that it could warn of.
+    if (!note.empty()) Warn(note);
+    input.watch_data = true;
+    MUSTER_RETURN_IF_ERROR(read_all("compile"));
     if (cache->Find(key.text, &note) == nullptr) {
       return absl::FailedPreconditionError(
           StrCat("nothing was compiled into ", cache->folder(), ": the warning above says why"));
     }
-  } else {
-    compiled.rows = file->source()->records();
   }
   Print(flags, *cache, compiled);
   return absl::OkStatus();

@@ -114,7 +114,8 @@ absl::StatusOr<std::shared_ptr<const Tls>> Tls::Read(const std::string& folder,
                                                      const std::string& host, bool by_kernel) {
   if (by_kernel && !KernelChangesTlsKeys()) return absl::FailedPreconditionError(kNoKernelTls);
   const auto read = [&]() -> absl::StatusOr<std::shared_ptr<const Tls>> {
-    MUSTER_ASSIGN_OR_RETURN(const std::string authority, ReadSecretFile(StrCat(folder, "/ca.pem")));
+    MUSTER_ASSIGN_OR_RETURN(const std::string authority,
+                            ReadMountedSecretFile(StrCat(folder, "/ca.pem")));
     MUSTER_ASSIGN_OR_RETURN(const Credentials server, ReadCredentials(folder, "server"));
     MUSTER_ASSIGN_OR_RETURN(const Credentials client, ReadCredentials(folder, "client"));
     if (!host.empty()) {

@@ -61,8 +61,8 @@ absl::StatusOr<SavedTables> TableFiles::Save(const std::string& path, TableState
   if (!absl::IsResourceExhausted(named)) return named;
   return absl::ResourceExhaustedError(
       StrCat(named.message(),
-             "; make room, or keep fewer checkpoints (--keep-checkpoints); the "
-             "same command continues"));
+             "; make room, such as by removing older checkpoints (the next one is written before "
+             "--keep-checkpoints removes any); the same command continues"));
 }
 
 absl::Status TableFiles::SaveRows(uint32_t variable, TableState& state, io::WritableFile& file,

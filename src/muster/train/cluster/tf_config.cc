@@ -1,10 +1,13 @@
 #include "muster/train/cluster/tf_config.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_join.h"
 
+#include "muster/base/nearest.h"
 #include "muster/job/tf_config_contents.h"
 
 namespace muster::train {
@@ -155,6 +158,16 @@ absl::Status ApplyTfConfig(std::string_view json, RunConfig* config) {
   MUSTER_RETURN_IF_ERROR(cluster.empty() ? SetAlone(contents, &next)
                                          : SetInCluster(contents, std::move(cluster), &next));
   *config = std::move(next);
+  return absl::OkStatus();
+}
+
+absl::Status CheckTaskTypes(const RunConfig& config) {
+  const std::vector<std::string> known = {"chief", "worker", "ps", "evaluator", "master"};
+  for (const auto& [type, addresses] : config.cluster) {
+    if (std::ranges::find(known, type) != known.end()) continue;
+    return Refuse(StrCat("the cluster has tasks of the type '", type, "', which is none",
+                         DidYouMean(type, known)));
+  }
   return absl::OkStatus();
 }
 

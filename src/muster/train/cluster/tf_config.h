@@ -17,4 +17,8 @@ namespace muster::train {
 // counts are 0; chief_address is the training's.
 absl::Status ApplyTfConfig(std::string_view json, RunConfig* config);
 
+// INVALID_ARGUMENT if the cluster has a type of tasks that no training has: such a task would be
+// one that nobody waits for, and may be a misspelt worker.
+absl::Status CheckTaskTypes(const RunConfig& config);
+
 }  // namespace muster::train

@@ -90,6 +90,27 @@ TEST_F(CompiledDamageTest, AFileMayBeDamagedBetweenTwoEpochs) {
   }
 }
 
+TEST_F(CompiledDamageTest, AFileMayBeDamagedWhereATrainingContinues) {
+  const auto alone = ReadAll(*Open(nullptr));
+  for (const size_t batches : {1, 20, 375, 376, 500}) {
+    auto first = Open(nullptr);
+    const InputBatch* batch = nullptr;
+    for (size_t i = 0; i < batches; ++i) batch = *first->Next();
+    const data::Position position = batch->position;
+    ReadAll(*Open(OpenCache()));
+    const auto path = Compiled().front();
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(64);
+    file << std::string(static_cast<size_t>(std::filesystem::file_size(path)) / 2, 'x');
+    file.close();
+    warnings_.clear();
+    const auto rest = ReadAll(*Open(OpenCache(), &position));
+    EXPECT_EQ(rest, std::vector(alone.begin() + static_cast<ptrdiff_t>(batches), alone.end()));
+    EXPECT_THAT(warnings_, testing::ElementsAre(HasSubstr("the data itself is read again")));
+    std::filesystem::remove_all(folder_);
+  }
+}
+
 TEST_F(CompiledDamageTest, BadRecordsAreNotCompiled) {
   Write("rows.csv", CompiledInputRows(kCompiledRows) + "1,x,red,,1|2,3,1,0\n");
   spec_.reader.max_bad_records = 1;

@@ -129,12 +129,13 @@ class CompiledInputTest : public TrainingTest {
     }
     return text + data::SerializePosition(batch.position);
   }
-  // All batches as text, the end with its counts, and the warnings.
-  std::vector<std::string> ReadAll(Input& input) {
+  // All batches as text, and the end with its counts.
+  std::vector<std::string> ReadAll(Input& input) { return ReadAll(input, &warnings_); }
+  static std::vector<std::string> ReadAll(Input& input, std::vector<std::string>* warnings) {
     std::vector<std::string> all;
     while (true) {
       const auto batch = input.Next();
-      for (std::string& warning : input.ConsumeWarnings()) warnings_.push_back(warning);
+      for (std::string& warning : input.ConsumeWarnings()) warnings->push_back(warning);
       if (!batch.ok()) {
         all.emplace_back(ToStd(batch.status().message()));
         return all;

@@ -44,10 +44,23 @@ absl::Status ShardFeed::ReadSource(const data::Position* start) {
 
 absl::Status ShardFeed::ReadCompiled(const data::Position* start) {
   compiled_transform_ = NewCompiledTransform(compiled_->info().layout);
-  MUSTER_ASSIGN_OR_RETURN(
-      auto reader, data::BatchReader::Create(compiled_->source(), CompiledSchema(), spec_, start));
-  SetReader(std::move(reader));
+  // It may read the rows before `start`.
+  auto reader = data::BatchReader::Create(compiled_->source(), CompiledSchema(), spec_, start);
+  if (IsCompiledDamage(reader.status())) return ReadDataAgain(reader.status(), start);
+  MUSTER_RETURN_IF_ERROR(reader.status());
+  SetReader(*std::move(reader));
   return absl::OkStatus();
+}
+
+absl::Status ShardFeed::ReadDataAgain(const absl::Status& damage, const data::Position* start) {
+  std::string why(ToStd(damage.message()));
+  if (why.find(compiled_->path()) == why.npos) why = StrCat(compiled_->path(), ": ", why);
+  notes_.push_back(StrCat("the compiled features in ", why, ": the data itself is read again"));
+  cached_.cache->Remove(*compiled_);
+  MUSTER_ASSIGN_OR_RETURN(cached_.source, cached_.open());
+  compiled_ = nullptr;
+  may_compile_ = true;
+  return ReadSource(start);
 }
 
 void ShardFeed::Stop() {
@@ -61,14 +74,8 @@ absl::StatusOr<bool> ShardFeed::Next(formats::Columns* columns, InputBatch* batc
   if (is_compiled()) {
     absl::StatusOr<bool> more = NextCompiled(batch);
     if (more.ok() || !IsCompiledDamage(more.status())) return more;
-    std::string why(ToStd(more.status().message()));
-    if (why.find(compiled_->path()) == why.npos) why = StrCat(compiled_->path(), ": ", why);
-    notes_.push_back(StrCat("the compiled features in ", why, ": the data itself is read again"));
-    cached_.cache->Remove(*compiled_);
-    MUSTER_ASSIGN_OR_RETURN(cached_.source, cached_.open());
-    compiled_ = nullptr;
-    may_compile_ = has_columns_ = true;
-    MUSTER_RETURN_IF_ERROR(ReadSource(last_ ? &*last_ : nullptr));
+    MUSTER_RETURN_IF_ERROR(ReadDataAgain(more.status(), last_ ? &*last_ : nullptr));
+    has_columns_ = true;
   }
   MUSTER_ASSIGN_OR_RETURN(const bool more, reader_->Next(columns));
   ended_ = !more;
@@ -81,8 +88,10 @@ absl::StatusOr<bool> ShardFeed::Next(formats::Columns* columns, InputBatch* batc
   bad_rows_ = reader_->bad_rows();
   dropped_ = dropped_before_ + reader_->dropped();
   if (ended_ && may_compile_ && !is_whole_ && from_beginning_ && reader_->dropped() > 0) {
-    GiveUpCompiling(absl::FailedPreconditionError(
-        "rows that fill no batch are left out (--drop-remainder), and some were in no epoch"));
+    GiveUpCompiling(
+        absl::FailedPreconditionError("--drop-remainder leaves rows out of each epoch, and no "
+                                      "epoch had all rows of each part of the "
+                                      "data (muster records compile writes them all)"));
   }
   if (!is_batch) return false;
   batch->epoch = reader_->epoch();

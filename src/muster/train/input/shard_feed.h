@@ -73,6 +73,8 @@ class ShardFeed {
  private:
   absl::Status ReadSource(const data::Position* start);
   absl::Status ReadCompiled(const data::Position* start);
+  // Reads the source from `start` on in place of the compiled file, whose `damage` a user is told.
+  absl::Status ReadDataAgain(const absl::Status& damage, const data::Position* start);
   absl::StatusOr<bool> NextCompiled(InputBatch* batch);
   // Adds the batch to the compiled file that is written.
   absl::Status Compile(const InputBatch& batch);

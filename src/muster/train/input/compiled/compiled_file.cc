@@ -240,7 +240,7 @@ absl::StatusOr<CompiledInfo> ReadCompiledEnd(uint64_t file_size, const ReadFile&
 }
 
 CompiledFileWriter::CompiledFileWriter(io::FileSystem& files, std::string path)
-    : files_(files), path_(std::move(path)), temporary_(io::TemporaryPath(path_)) {}
+    : files_(files), path_(std::move(path)), temporary_(io::NewTemporaryPath(path_)) {}
 
 absl::StatusOr<std::unique_ptr<CompiledFileWriter>> CompiledFileWriter::Create(
     io::FileSystem& files, const std::string& path) {
