@@ -31,5 +31,5 @@ def measure(context: Context, name: str) -> Report:
     )
     rows, same = replica_rates.measure(context)
     report.rows += rows
-    report.same += [*same, *replica_start.NOTES]
+    report.same += [*same, replica_rates.NOTE, *replica_start.NOTES]
     return report

@@ -20,6 +20,11 @@ METHOD = f"""
 model and wide & deep of [cached features](cached-features.md). Nanoseconds of CPU a row in the thread that trains, by the functions in which
 `perf record -e cpu-clock` finds it {FREQUENCY:,} times a second. The other side is revision {BEFORE}. In front of that thread, another
 one reads and decodes.
+
+What changed: the next number of a row is found without a branch, which cannot be predicted where half of the rows are new;
+rows are updated in blocks of 64, and the weights and slots of the next block are fetched meanwhile; ids are checked
+by sums and differences, which are vectors on any processor. Rows are not sorted: to update one of the 8 distinct rows that
+the linear model has for each row of a batch takes 12 ns, to sort the 180 of a column takes 45 ns each (`std::sort`).
 """
 # By the names of functions; the first that fits counts.
 PARTS = {

@@ -67,7 +67,7 @@ class LocalFileSystem : public FileSystem {
   absl::StatusOr<FileInfo> Stat(const std::string& path) override {
     MUSTER_ASSIGN_OR_RETURN(const std::string local, LocalPath(path));
     struct stat info;
-    if (stat(local.c_str(), &info) != 0) return LocalStatus(errno, "look at", path);
+    if (stat(local.c_str(), &info) != 0) return LocalStatus(errno, "stat", path);
     FileInfo result;
     result.is_folder = S_ISDIR(info.st_mode);
     result.size = result.is_folder ? 0 : static_cast<uint64_t>(info.st_size);

@@ -136,7 +136,7 @@ class MemoryFileSystem : public FileSystem {
   absl::StatusOr<FileInfo> Stat(const std::string& path) override {
     const MutexLock lock(&mutex_);
     const auto found = nodes_.find(NormalPath(path));
-    if (found == nodes_.end()) return Missing("look at", path);
+    if (found == nodes_.end()) return Missing("stat", path);
     const MutexLock node_lock(&found->second->mutex);
     return FileInfo{.size = found->second->contents.size(),
                     .modified_ns = found->second->modified_ns,

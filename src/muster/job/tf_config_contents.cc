@@ -116,7 +116,10 @@ absl::StatusOr<TfConfigContents> ParseTfConfig(std::string_view json) {
     return RefuseTfConfig("nested too deeply");
   }
   const TfConfigJson root = TfConfigJson::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (root.is_discarded()) return RefuseTfConfig("not JSON");
+  if (root.is_discarded()) {
+    constexpr size_t kShown = 40;
+    return RefuseTfConfig(StrCat("not JSON: it begins with ", json.substr(0, kShown)));
+  }
   if (!root.is_object()) {
     return RefuseTfConfig("must be a JSON object with \"cluster\" and \"task\"");
   }

@@ -33,7 +33,7 @@ bool HasOtherReplicas(const RunConfig& config) {
 }
 
 absl::StatusOr<net::transport::Address> GetAddress(const std::string& host_and_port) {
-  auto address = net::transport::ParseAddress(StrCat("tcp://", host_and_port));
+  auto address = net::transport::ParseHostPort(host_and_port);
   return address.ok() ? std::move(address) : Annotate(address.status(), "TF_CONFIG");
 }
 

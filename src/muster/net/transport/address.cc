@@ -19,8 +19,9 @@ absl::Status Bad(std::string_view text, std::string_view why) {
 }
 
 absl::StatusOr<Address> ParseTcp(std::string_view text, std::string_view rest) {
-  if (rest.starts_with(kTcpPrefix))
-    return Bad(text, "it begins with tcp:// twice; write HOST:PORT");
+  if (const size_t scheme = rest.find("://"); scheme != std::string_view::npos) {
+    return Bad(text, StrCat("leave ", rest.substr(0, scheme + 3), " out; write HOST:PORT"));
+  }
   const size_t colon = rest.rfind(':');
   if (colon == std::string_view::npos) return Bad(text, "no port; write HOST:PORT");
   std::string_view host = rest.substr(0, colon);
@@ -33,7 +34,7 @@ absl::StatusOr<Address> ParseTcp(std::string_view text, std::string_view rest) {
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   } else if (host.find(':') != std::string_view::npos) {
-    return Bad(text, "an IPv6 address stands in brackets, as in tcp://[::1]:80");
+    return Bad(text, "an IPv6 address stands in brackets, as in [::1]:80");
   }
   if (host.empty()) return Bad(text, "no host; write HOST:PORT");
   return Address::Tcp(std::string(host), static_cast<uint16_t>(port));
@@ -61,6 +62,8 @@ absl::StatusOr<Address> ParseAddress(std::string_view text) {
   }
   return Bad(text, "begins with none of tcp://, unix: and shm:");
 }
+
+absl::StatusOr<Address> ParseHostPort(std::string_view text) { return ParseTcp(text, text); }
 
 std::string ToString(const Address& address) {
   switch (address.kind) {

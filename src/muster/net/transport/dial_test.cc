@@ -25,6 +25,7 @@ namespace {
 
 using process::Deadline;
 using process::Descriptor;
+using testing::AllOf;
 using testing::HasSubstr;
 using Kind = Address::Kind;
 
@@ -50,7 +51,10 @@ TEST(AddressTest, SaysWhatIsWrong) {
   EXPECT_THAT(error("tcp://host:65536"), HasSubstr("'65536' is no port"));
   EXPECT_THAT(error("tcp://host:-1"), HasSubstr("'-1' is no port"));
   EXPECT_THAT(error("tcp://::1:80"), HasSubstr("brackets"));
-  EXPECT_THAT(error("tcp://tcp://host:80"), HasSubstr("tcp:// twice; write HOST:PORT"));
+  EXPECT_THAT(error("tcp://tcp://host:80"), HasSubstr("leave tcp:// out; write HOST:PORT"));
+  EXPECT_THAT(std::string(ToStd(ParseHostPort("http://h:1").status().message())),
+              AllOf(HasSubstr("address 'http://h:1'"), HasSubstr("leave http:// out")));
+  EXPECT_EQ(*ParseHostPort("[::1]:80"), Address::Tcp("::1", 80));
   EXPECT_THAT(error("tcp://:80"), HasSubstr("no host"));
   EXPECT_THAT(error("unix:"), HasSubstr("no path"));
   EXPECT_THAT(error("shm:/" + std::string(107, 'x')), HasSubstr("at most 107 bytes"));

@@ -34,7 +34,8 @@ absl::Status SetTask(const TfConfigContents& contents, const Cluster& cluster,
                      const std::string& chief, RunConfig* config) {
   const auto chiefs = cluster.find(chief);
   if (chiefs == cluster.end() || chiefs->second.empty()) {
-    return Refuse(StrCat("if \"cluster\" is set, it must have one \"", chief, "\" node"));
+    return Refuse(StrCat("if \"cluster\" is set, it must have one \"", chief,
+                         "\" node: give one of the workers this type in its place"));
   }
   if (chiefs->second.size() > 1) {
     return Refuse(StrCat("the \"cluster\" must have only one \"", chief, "\" node, it has ",
