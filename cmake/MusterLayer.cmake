@@ -110,7 +110,7 @@ function(muster_layer folder)
     target_compile_options(muster_${name}_test PRIVATE -O0)
     set(simulations ${tests})
     list(FILTER simulations INCLUDE REGEX "simulation_test\\.cc$")
-    if(simulations AND NOT MUSTER_SANITIZE)
+    if(simulations AND CMAKE_BUILD_TYPE STREQUAL "Release")
       # But thousands of histories take longer than the compiler.
       set_source_files_properties(${simulations} PROPERTIES COMPILE_OPTIONS -O1
                                   SKIP_UNITY_BUILD_INCLUSION ON)

@@ -117,6 +117,7 @@ TEST(CheckpointTest, TheNewestWithoutItsIndexIsBroken) {
   // A save removes the index of an old checkpoint, then its data, then names the new one.
   ASSERT_TRUE(SaveStep(*files, 3, 1).ok());
   ASSERT_TRUE(io::WriteFileAtomically(*files, "m/checkpoint", state).ok());
+  ASSERT_TRUE(io::WriteFileAtomically(*files, "m/model.ckpt-2.data-00000-of-00001", "x").ok());
   EXPECT_EQ(LoadLatest(*files)->step, 3);
   EXPECT_EQ(LoadLatest(*files)->note, "");
 }

@@ -72,7 +72,7 @@ TEST(TfConfig, WhatIsPrintedIsParsedAgain) {
 // Each names the field and what must be there.
 TEST(TfConfig, WhatIsNotOneIsRefused) {
   const std::pair<const char*, const char*> refused[] = {
-      {"[", "TF_CONFIG: not JSON"},
+      {"[", "TF_CONFIG: not JSON: it begins with ["},
       {"[]", "TF_CONFIG: must be a JSON object with \"cluster\" and \"task\""},
       {R"({"cluster": []})", "TF_CONFIG: \"cluster\" must be an object, given: []"},
       {R"({"task": 7})", "TF_CONFIG: \"task\" must be an object, given: 7"},

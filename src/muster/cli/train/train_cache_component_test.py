@@ -76,12 +76,13 @@ def test_a_training_reads_what_records_compile_has_made(
     assert "has the rows already" in muster.run(*command)
     (compiled,) = muster.json(*command)
     assert (compiled["folder"], compiled["new"], compiled["rows"]) == (str(cache), False, 20000)
-    with file.open("r+b") as damaged:
-        damaged.seek(file.stat().st_size // 2)
-        damaged.write(b"damage")
-    again = muster.call(*command)
-    assert again.returncode == 0 and str(file) in again.stderr
-    assert "Compiled 20,000 rows into" in again.stdout
+    for place in (64, file.stat().st_size // 2):
+        with file.open("r+b") as damaged:
+            damaged.seek(place)
+            damaged.write(b"damage")
+        again = muster.call(*command)
+        assert again.returncode == 0 and str(file) in again.stderr
+        assert "Compiled 20,000 rows into" in again.stdout
     made = file.stat().st_ino
     assert "has the rows already" in muster.run(*command)
     for name, flags in (("plain", ()), ("cached", ("--cache", cache))):

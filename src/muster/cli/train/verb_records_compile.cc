@@ -65,6 +65,18 @@ absl::Status Drain(train::Input& input, const std::string& told, RowProgress& pr
   }
 }
 
+// Reads all blocks, which checks them. A file that is damaged is removed, and the user is told.
+bool IsIntact(const train::CompiledFile& file, const train::FeatureCache& cache) {
+  for (size_t i = 0; i < file.source()->chunks().size(); ++i) {
+    const absl::Status status = file.source()->Read(i).status();
+    if (status.ok()) continue;
+    Warn(StrCat("compiled features are made again: ", status.message()));
+    cache.Remove(file);
+    return false;
+  }
+  return true;
+}
+
 absl::Status RunCompile(const CompileFlags& flags) {
   const InterruptScope interrupts;
   const SystemClock clock;
@@ -93,22 +105,18 @@ absl::Status RunCompile(const CompileFlags& flags) {
   Compiled compiled;
   std::string note;
   input.cache = cache;
-  const auto read_all = [&](const char* what) -> absl::Status {
-    compiled.rows = 0;
-    RowProgress progress(what, "rows", flags.json);
-    MUSTER_ASSIGN_OR_RETURN(const auto reading, train::Input::Open(*files, model, input));
-    MUSTER_RETURN_IF_ERROR(Drain(*reading, note, progress, &compiled));
-    compiled.seconds = progress.seconds();
-    return absl::OkStatus();
-  };
-  // Whoever reads a file checks it, and removes it if it is damaged.
-  if (cache->Find(key.text, &note) != nullptr) MUSTER_RETURN_IF_ERROR(read_all("check"));
-  if (cache->Find(key.text, &note) == nullptr) {
+  const auto found = cache->Find(key.text, &note);
+  if (found != nullptr && IsIntact(*found, *cache)) {
+    compiled.rows = found->source()->records();
+  } else {
     compiled.is_new = true;
     // If the file was damaged it is gone now, and the input will find none that it could warn of.
     if (!note.empty()) Warn(note);
     input.watch_data = true;
-    MUSTER_RETURN_IF_ERROR(read_all("compile"));
+    RowProgress progress("compile", "rows", flags.json);
+    MUSTER_ASSIGN_OR_RETURN(const auto reading, train::Input::Open(*files, model, input));
+    MUSTER_RETURN_IF_ERROR(Drain(*reading, note, progress, &compiled));
+    compiled.seconds = progress.seconds();
     if (cache->Find(key.text, &note) == nullptr) {
       return absl::FailedPreconditionError(
           StrCat("nothing was compiled into ", cache->folder(), ": the warning above says why"));
