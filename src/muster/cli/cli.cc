@@ -223,7 +223,7 @@ int Main(int argc, char** argv) {
                  unknown);
     return kWrongUse;
   }
-  // Where files are limited (ulimit -f), a write fails then like that to a full disk.
+  // Where the size of files is limited (ulimit -f), a write fails, and does not end the program.
   std::signal(SIGXFSZ, SIG_IGN);
   process::RaiseFileLimit();
   const auto heartbeat = process::Heartbeat::StartIfAsked();

@@ -287,7 +287,7 @@ Finding ExamineTls() {
               library.version,
               library.newer_is_faster ? "; 3.1 or later encrypts faster on this processor" : "",
               kernel ? "; the kernel can encrypt, too (MUSTER_KERNEL_TLS=1)"
-                     : "; the kernel cannot encrypt (MUSTER_KERNEL_TLS)"),
+                     : "; the kernel cannot encrypt, so MUSTER_KERNEL_TLS is refused"),
           .values = {{"library", library.version},
                      {"newer_is_faster", library.newer_is_faster},
                      {"kernel", kernel}}};

@@ -65,8 +65,8 @@ void DistinctRowsFinder::FindByHash(std::span<const int32_t> ids, DistinctRows* 
 }
 
 int64_t FindBadId(std::span<const int32_t> ids, int64_t bound) {
-  // The highest bit is set where an id is below -1 or above `last`: sums and differences are
-  // vectors on any processor, comparisons are not.
+  // The highest bit is set where an id is below -1 or above `last`: the compiler
+  // makes vectors of sums and differences on any processor, but not of a minimum or a maximum.
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   const auto last = static_cast<uint32_t>(std::min(bound, kMost) - 1);
   uint32_t bits = 0;

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Between two crashes: a release tries each change of a file.
+// Between two crashes: a build without sanitizers tries each change of a file.
 constexpr int kChangesApart = kUnderSanitizer ? 4 : 1;
 
 class TrainAndEvaluateTest : public TrainingTest {

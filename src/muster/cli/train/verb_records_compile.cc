@@ -104,7 +104,6 @@ absl::Status RunCompile(const CompileFlags& flags) {
   }
   Compiled compiled;
   std::string note;
-  input.cache = cache;
   const auto found = cache->Find(key.text, &note);
   if (found != nullptr && IsIntact(*found, *cache)) {
     compiled.rows = found->source()->records();
@@ -112,6 +111,7 @@ absl::Status RunCompile(const CompileFlags& flags) {
     compiled.is_new = true;
     // If the file was damaged it is gone now, and the input will find none that it could warn of.
     if (!note.empty()) Warn(note);
+    input.cache = cache;
     input.watch_data = true;
     RowProgress progress("compile", "rows", flags.json);
     MUSTER_ASSIGN_OR_RETURN(const auto reading, train::Input::Open(*files, model, input));

@@ -34,7 +34,7 @@ struct Address {
 // INVALID_ARGUMENT says what is wrong. A numeric IPv6 address must be in brackets. A path has at
 // most 107 bytes, the system's limit.
 absl::StatusOr<Address> ParseAddress(std::string_view text);
-// Of a TCP address without "tcp://".
+// Parses HOST:PORT, a TCP address without "tcp://".
 absl::StatusOr<Address> ParseHostPort(std::string_view text);
 std::string ToString(const Address& address);
 
