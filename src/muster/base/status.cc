@@ -22,6 +22,7 @@ absl::Status ErrnoStatus(int error_number, std::string_view what) {
       return absl::NotFoundError(message);
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
     case EMFILE:
     case ENOMEM:
       return absl::ResourceExhaustedError(message);

@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kGlobalStep = "global_step";
 constexpr std::string_view kSlots = "training/";
 constexpr std::string_view kIndex = ".index";
+constexpr int kMostListings = 5;  // of a folder in which saves remove what was listed
 
 std::string Describe(formats::DataType type, std::span<const int64_t> shape) {
   return StrCat(formats::DataTypeName(type), " [", absl::StrJoin(shape, ", "), "]");
@@ -77,28 +78,29 @@ absl::StatusOr<std::string> DescribeLostIndex(io::FileSystem& files, const std::
 }
 
 // Calls `use` with one prefix after the other until it succeeds or fails with anything but
-// DATA_LOSS and NOT_FOUND. Returns the failures before the success.
+// DATA_LOSS and NOT_FOUND. Returns the failures before the success. The folder is listed again if
+// all that were in it are gone and others have come: a save keeps only the newest ones.
 template <typename Use>
 absl::StatusOr<std::vector<std::string>> TryNewestFirst(io::FileSystem& files,
                                                         const std::string& folder, Use&& use) {
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> prefixes, NewestFirst(files, folder));
-  std::vector<std::string> causes;
-  bool broken = false;  // some checkpoint exists and is broken
-  for (const std::string& prefix : prefixes) {
-    const absl::Status status = use(prefix);
-    if (status.ok()) return causes;
-    if (!absl::IsDataLoss(status) && !absl::IsNotFound(status)) return status;
-    if (absl::IsNotFound(status) && absl::IsNotFound(files.Stat(StrCat(prefix, kIndex)).status())) {
-      MUSTER_ASSIGN_OR_RETURN(std::string lost, DescribeLostIndex(files, prefix));
-      if (lost.empty()) continue;
-      broken = true;
-      causes.push_back(std::move(lost));
-      continue;
+  std::vector<std::string> causes, before;
+  for (int listing = 0; causes.empty() && listing < kMostListings; ++listing) {
+    MUSTER_ASSIGN_OR_RETURN(std::vector<std::string> prefixes, NewestFirst(files, folder));
+    if (prefixes == before) break;
+    for (const std::string& prefix : prefixes) {
+      const absl::Status status = use(prefix);
+      if (status.ok()) return causes;
+      if (!absl::IsDataLoss(status) && !absl::IsNotFound(status)) return status;
+      std::string cause(status.message());
+      if (absl::IsNotFound(status) &&
+          absl::IsNotFound(files.Stat(StrCat(prefix, kIndex)).status())) {
+        MUSTER_ASSIGN_OR_RETURN(cause, DescribeLostIndex(files, prefix));
+      }
+      if (!cause.empty()) causes.push_back(std::move(cause));
     }
-    broken = true;
-    causes.emplace_back(status.message());
+    before = std::move(prefixes);
   }
-  if (!broken) {
+  if (causes.empty()) {
     return absl::NotFoundError(
         StrCat("there is no checkpoint in ", folder, ": train a model into it first"));
   }

@@ -122,6 +122,23 @@ TEST(CheckpointTest, TheNewestWithoutItsIndexIsBroken) {
   EXPECT_EQ(LoadLatest(*files)->note, "");
 }
 
+TEST(CheckpointTest, AReaderFindsWhatASaveWroteAfterItListedTheFolder) {
+  const auto memory = io::NewMemoryFileSystem();
+  ASSERT_TRUE(SaveStep(*memory, 1, 1, /*keep=*/1).ok());
+  io::FaultFileSystem files(*memory);
+  ASSERT_EQ(LoadLatest(files)->step, 1);
+  // The reader opens the state file, then the index that it names.
+  for (int step = 2; step <= 3; ++step) {
+    files.StallNth(io::FileOperation::kOpen, 2 * step - 2, [&memory, step] {
+      ASSERT_TRUE(SaveStep(*memory, step, static_cast<float>(step), /*keep=*/1).ok());
+    });
+  }
+  const auto loaded = LoadLatest(files);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->step, 3);
+  EXPECT_EQ(loaded->note, "");
+}
+
 TEST(CheckpointTest, FallsBackFromACheckpointWithDamagedBytes) {
   const auto files = io::NewMemoryFileSystem();
   for (int step : {9, 10, 11}) {

@@ -64,6 +64,13 @@ bool IsThisProgram(const std::string& path) {
          own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
+// A task of our own refuses plain text together with certificates.
+bool AsksForPlainText(const StartOrder& order, const std::vector<std::string>& environment) {
+  const std::string asked = process::FindEnvironment("MUSTER_PLAIN_TEXT", environment).value_or("");
+  return (!asked.empty() && asked != "0") ||
+         std::ranges::find(order.command, "--plain-text") != order.command.end();
+}
+
 std::vector<std::string> EnvironmentFor(const StartOrder& order, const AgentOptions& options) {
   std::vector<std::string> environment = process::CurrentEnvironment();
   std::erase_if(environment,
@@ -77,7 +84,8 @@ std::vector<std::string> EnvironmentFor(const StartOrder& order, const AgentOpti
   process::SetEnvironment(kMarkVariable, GetMark(folder, options.id), &environment);
   process::SetEnvironment("MUSTER_STEP_FILE", StepPath(folder, options.id), &environment);
   process::SetEnvironment("MUSTER_KEY_FILE", options.folder.data_key(), &environment);
-  if (options.bundle && access(io::JoinPath(folder, "server.pem").c_str(), F_OK) == 0) {
+  if (options.bundle && !AsksForPlainText(order, environment) &&
+      access(io::JoinPath(folder, "server.pem").c_str(), F_OK) == 0) {
     process::SetEnvironment("MUSTER_CERTS", folder, &environment);
   }
   if (options.gpus) process::SetEnvironment("CUDA_VISIBLE_DEVICES", *options.gpus, &environment);

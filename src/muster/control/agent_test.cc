@@ -118,6 +118,28 @@ class AgentTest : public ::testing::Test {
     return incarnation;
   }
 
+  // Of the worker, which ended.
+  std::string WaitForLastLine() {
+    std::string line;
+    EXPECT_TRUE(WaitUntil(kWorker, [&](const Json& said) {
+      line = said.value("last_end", Json::object()).value("last_line", "");
+      return !line.empty();
+    })) << service_->Describe();
+    return line;
+  }
+
+  // What the worker of a bundle with certificates says about them; MUSTER_PLAIN_TEXT is set.
+  std::string RunWithCertificates(const char* plain_text) {
+    EXPECT_TRUE(io::WriteFileAtomically(*files_, folder_.path + "/server.pem", "some").ok());
+    setenv("MUSTER_PLAIN_TEXT", plain_text, 1);
+    Run("echo certificates: $MUSTER_CERTS; exit 1", /*evaluator=*/false, kLongLease);
+    StartAgent({.bundle = true, .id = {kWorker, WaitForIncarnation(kWorker)}});
+    std::string line = WaitForLastLine();
+    agent_.join();
+    unsetenv("MUSTER_PLAIN_TEXT");
+    return line;
+  }
+
   JobFolder folder_;
   const SystemClock clock_{};
   const std::unique_ptr<io::FileSystem> files_ = io::NewLocalFileSystem();
@@ -189,14 +211,18 @@ TEST_F(AgentTest, ItWaitsForThePortByWhichOthersKnowItsTask) {
   EXPECT_TRUE(result_.ok()) << result_;
 }
 
+TEST_F(AgentTest, ATaskIsGivenTheCertificatesOfItsBundle) {
+  EXPECT_EQ(RunWithCertificates(/*plain_text=*/"0"), "certificates: " + folder_.path);
+}
+
+TEST_F(AgentTest, ATaskThatAsksForPlainTextIsGivenNoCertificates) {
+  EXPECT_EQ(RunWithCertificates(/*plain_text=*/"1"), "certificates:");
+}
+
 TEST_F(AgentTest, ALongLastLineIsCutAfterAWordAndSaysSo) {
   Run("printf 'longish %.0s' $(seq 100); echo; exit 1", /*evaluator=*/false, kLongLease);
   StartAgent({.bundle = true, .id = {kWorker, WaitForIncarnation(kWorker)}});
-  std::string line;
-  ASSERT_TRUE(WaitUntil(kWorker, [&](const Json& said) {
-    line = said.value("last_end", Json::object()).value("last_line", "");
-    return !line.empty();
-  })) << service_->Describe();
+  const std::string line = WaitForLastLine();
   EXPECT_THAT(line, ::testing::EndsWith(" longish ... (cut)"));
   EXPECT_LE(line.size(), 300);
   EXPECT_GE(line.size(), 280);

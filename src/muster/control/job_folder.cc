@@ -59,16 +59,32 @@ bool IsJob(io::FileSystem& files, const JobFolder& folder) {
   return files.Stat(folder.journal()).ok() || files.Stat(folder.place()).ok();
 }
 
-// A job without room for its journal would wait for it before it starts a task.
+// A folder of a job that ended makes way for the next job of its name.
+absl::Status CheckReplaceable(const JobFolder& folder, const std::string& name) {
+  const auto coordinator = LivingCoordinator(folder);
+  if (const auto pid = coordinator ? coordinator : LivingSupervisor(folder)) {
+    return absl::AlreadyExistsError(
+        StrCat("a job ", name, " runs already (pid ", *pid, "): muster stop ", name));
+  }
+  MUSTER_ASSIGN_OR_RETURN(const PlaceRecord record, ReadPlaceRecord(folder));
+  if (record.kind == kLocalKind) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      StrCat("a job ", name, " was submitted to a place of kind '", record.kind,
+             "', and may run there: choose another --name, or remove it with muster rm ", name));
+}
+
+// A job without room for its journal would wait for it before it starts a task. Task logs spare
+// three times as much on the smallest disk (a twentieth of 4 MiB, see LogFileOptions).
 absl::Status CheckRoom(const std::string& folder) {
-  constexpr uint64_t kLeastBytes = uint64_t{1} << 20;
+  constexpr uint64_t kLeastBytes = uint64_t{64} << 10;
   struct statvfs disk;
   if (statvfs(folder.c_str(), &disk) != 0 || disk.f_blocks == 0) return absl::OkStatus();
-  const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
+  const uint64_t blocks = geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
+  const uint64_t free = blocks * disk.f_frsize;
   if (free >= kLeastBytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(StrCat("a job records its steps in ", folder,
-                                             ", whose file system has ", free,
-                                             " bytes left: make room", kOtherFolder));
+  return ErrnoStatus(ENOSPC, StrCat("cannot record a job in ", folder, ", where ", free,
+                                    " bytes are free and it needs ", kLeastBytes,
+                                    " (free some, or set MUSTER_HOME to another folder)"));
 }
 
 }  // namespace
@@ -110,22 +126,13 @@ absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::stri
   }
   char* const real = realpath(jobs.c_str(), nullptr);
   if (real == nullptr) return ErrnoStatus(errno, StrCat("cannot find ", jobs));
-  const JobFolder folder{StrCat(real, "/", name)};
-  const absl::Status room = CheckRoom(real);
+  const std::string real_jobs = real;
   std::free(real);  // NOLINT: realpath's contract
-  MUSTER_RETURN_IF_ERROR(room);
-  if (files->Stat(folder.path).ok()) {
-    const auto coordinator = LivingCoordinator(folder);
-    if (const auto pid = coordinator ? coordinator : LivingSupervisor(folder)) {
-      return absl::AlreadyExistsError(
-          StrCat("a job ", name, " runs already (pid ", *pid, "): muster stop ", name));
-    }
-    MUSTER_ASSIGN_OR_RETURN(const PlaceRecord record, ReadPlaceRecord(folder));
-    if (record.kind != kLocalKind) {
-      return absl::AlreadyExistsError(StrCat(
-          "a job ", name, " was submitted to a place of kind '", record.kind,
-          "', and may run there: choose another --name, or remove it with muster rm ", name));
-    }
+  const JobFolder folder{StrCat(real_jobs, "/", name)};
+  const bool exists = files->Stat(folder.path).ok();
+  if (exists) MUSTER_RETURN_IF_ERROR(CheckReplaceable(folder, name));
+  MUSTER_RETURN_IF_ERROR(CheckRoom(real_jobs));
+  if (exists) {
     const std::string previous = StrCat(folder.path, kPrevious);
     MUSTER_RETURN_IF_ERROR(files->RemoveAll(previous));
     MUSTER_RETURN_IF_ERROR(files->Rename(folder.path, previous));

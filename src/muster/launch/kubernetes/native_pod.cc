@@ -35,6 +35,13 @@ bool HasVariable(const Json& container, std::string_view name) {
                      [&](const Json& each) { return GetText(each, "name") == name; });
 }
 
+// A task of our own refuses plain text together with certificates.
+bool AsksForPlainText(const Json& container) {
+  const std::vector<std::string> words = GetWords(container);
+  return std::ranges::find(words, "--plain-text") != words.end() ||
+         HasVariable(container, kPlainTextVariable);
+}
+
 bool HasOwnKey(const Json& pod_template) {
   const Json* const container = FindContainer(pod_template);
   return container != nullptr && HasVariable(*container, kKeyVariable);
@@ -156,7 +163,7 @@ void AddNativeTask(const TrainingJob& job, job::TaskId task, int64_t incarnation
   set(job::kRendezvousVariable, "0");
   if (HasVariable(*container, kKeyVariable)) return;
   set(kKeyVariable, StrCat(kFolder, "/data_key"));
-  if (!HasVariable(*container, kPlainTextVariable)) set(kCertsVariable, std::string(kFolder));
+  if (!AsksForPlainText(*container)) set(kCertsVariable, std::string(kFolder));
   AddToList("volumeMounts", {{"name", kVolume}, {"mountPath", kFolder}, {"readOnly", true}},
             container);
   AddToList("volumes",

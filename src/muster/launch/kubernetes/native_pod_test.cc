@@ -80,6 +80,22 @@ TEST(NativePodTest, WhatTheTemplateHasStays) {
   EXPECT_FALSE(pod["spec"].contains("volumes"));
 }
 
+TEST(NativePodTest, WhoAsksForPlainTextIsGivenNoCertificates) {
+  Json by_flag = NativeJob(1), by_variable = NativeJob(1);
+  for (Json* const object : {&by_flag, &by_variable}) {
+    Json& worker = (*object)["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"];
+    Json& container = worker["containers"][0];
+    if (object == &by_flag) {
+      container["args"] = {"model.yaml", "--plain-text"};
+    } else {
+      container["env"] = Json::array({{{"name", "MUSTER_PLAIN_TEXT"}, {"value", "1"}}});
+    }
+    const Json pod = MakePod(ReadJobObject(*object), kWorker0, 1, {}).value();
+    EXPECT_EQ(VariableOf(pod, "MUSTER_CERTS"), "");
+    EXPECT_EQ(VariableOf(pod, "MUSTER_KEY_FILE"), "/var/run/muster/data_key");
+  }
+}
+
 TEST(NativePodTest, OneTaskAloneNeedsNoSecret) {
   const TrainingJob job = ReadJobObject(JobObject({{"Worker", NativeReplica(1)}}));
   EXPECT_FALSE(NeedsSecret(job));

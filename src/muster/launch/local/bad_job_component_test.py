@@ -195,6 +195,8 @@ def test_a_full_disk_starts_no_job(jobs: Jobs, disk: pathlib.Path) -> None:
     result = jobs.call("run", "--name", "j", "--", "true")
     assert result.returncode == 1
     assert "No space left" in result.stderr and str(disk) in result.stderr
+    assert "set MUSTER_HOME to another folder" in result.stderr
+    assert not (disk / "jobs/j").exists()
     jobs.wait_nothing_runs()
 
 

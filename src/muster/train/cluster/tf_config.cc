@@ -166,7 +166,8 @@ absl::Status CheckTaskTypes(const RunConfig& config) {
   const std::vector<std::string> known = {"chief", "worker", "ps", "evaluator", "master"};
   for (const auto& [type, addresses] : config.cluster) {
     if (std::ranges::find(known, type) != known.end()) continue;
-    return Refuse(StrCat("the cluster has tasks of the type '", type, "', which is none",
+    return Refuse(StrCat("the cluster has tasks of the type '", type,
+                         "'; types are chief, worker, ps, evaluator and master",
                          DidYouMean(type, known)));
   }
   return absl::OkStatus();

@@ -66,7 +66,9 @@ void ReadRow(std::string_view row) {
   const absl::Status status = transform->Apply(columns, true, &batch, nullptr);
   if (!status.ok()) return;
   RowCompiler compiler(layout);
-  Check(compiler.Take(batch) && compiler.GetSize(1) == row.size());
+  Check(compiler.Take(batch));
+  compiler.Compile(0, batch.rows);
+  Check(compiler.GetSize(1) == row.size());
   std::string again(row.size() + RowCompiler::kSlack, '\0');
   compiler.Write(1, again.data());
   Check(again.substr(0, row.size()) == row);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -99,6 +100,8 @@ void ExpectRows(const CompiledLayout& layout) {
     const features::FeatureBatch batch = MakeBatch(layout, rows);
     ASSERT_TRUE(compiler.Take(batch));
     for (int row = 0; row < rows; ++row) {
+      constexpr int kAtOnce = 6;
+      if (row % kAtOnce == 0) compiler.Compile(row, std::min(row + kAtOnce, rows));
       const std::string expected = ExpectedRow(layout, batch, row);
       ASSERT_EQ(compiler.GetSize(row), expected.size());
       ASSERT_EQ(compiler.GetFixed(row), expected.substr(0, layout.fixed_bytes())) << row;

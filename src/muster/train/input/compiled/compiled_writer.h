@@ -11,6 +11,7 @@
 #include "muster/base/status.h"
 #include "muster/data/source.h"
 #include "muster/features/transform.h"
+#include "muster/train/input/compiled/chunk_finder.h"
 #include "muster/train/input/compiled/compiled_file.h"
 #include "muster/train/input/compiled/row_compiler.h"
 
@@ -36,28 +37,28 @@ class CompiledWriter {
   absl::Status Finish(std::vector<std::string> warnings);
 
  private:
-  // The rows of a chunk that have come.
-  struct Waiting {
+  // The rows of a chunk that have come in this epoch.
+  struct Chunk {
+    uint64_t first_number = 0, records = 0;
+    uint64_t missing = 0;  // rows that have not come; 0: the chunk is written
     std::string bytes = {};
-    uint64_t count = 0;
     struct Row {
       uint32_t record, begin, end;  // the record in its chunk, and its bytes
     };
     std::vector<Row> rows = {};  // if rows differ in length; else each is at its record's place
   };
-  size_t FindChunk(uint64_t number) const;
-  void Take(int row, uint64_t record, Waiting* waiting);
-  absl::Status Write(size_t chunk);
+  void StartEpoch();
+  void MakeRoom(Chunk* chunk);
+  void Take(int row, uint64_t record, Chunk* chunk);
+  absl::Status Write(Chunk* chunk);
 
   const std::unique_ptr<CompiledFileWriter> file_;
   CompiledInfo info_;
   RowCompiler compiler_;
-  size_t row_bytes_ = 0;                           // 0: rows differ in length
-  std::vector<uint64_t> first_numbers_;            // by chunk
-  uint64_t records_ = 0;                           // of all chunks
-  std::vector<char> written_;                      // by chunk: 1 or 0; asked for each row
-  size_t left_ = 0;                                // chunks that are not written
-  std::vector<std::unique_ptr<Waiting>> waiting_;  // by chunk
+  size_t row_bytes_ = 0;  // 0: rows differ in length
+  ChunkFinder finder_;
+  std::vector<Chunk> chunks_;
+  size_t left_ = 0;  // chunks that are not written
   uint64_t waiting_bytes_ = 0;
   std::vector<std::string> spare_;  // memory of blocks that are written, for the next ones
   int64_t epoch_ = 0;

@@ -70,20 +70,28 @@ RowCompiler::RowCompiler(const CompiledLayout& layout)
       lists_(FindParts(layout, true)),
       words_(FindWords(ids_)) {}
 
-// Values are written column by column, ids of several columns at once: the bytes behind a value
-// belong to what is written after it, or are slack.
 bool RowCompiler::Take(const FeatureBatch& batch) {
   if (!HasLayout(batch, layout_)) return false;
   batch_ = &batch;
-  const auto rows = static_cast<size_t>(batch.rows);
+  return true;
+}
+
+// Values are written column by column, ids of several columns at once: the bytes behind a value
+// belong to what is written after it, or are slack.
+void RowCompiler::Compile(int begin, int end) {
+  const FeatureBatch& batch = *batch_;
+  const auto first = static_cast<size_t>(begin), rows = static_cast<size_t>(end - begin);
+  begin_ = begin;
   fixed_.resize(std::max(fixed_.size(), rows * stride()));
   char* to = fixed_.data();
   const auto put = [&](const auto* values, size_t width) {
-    const size_t bytes = width * sizeof *values;
-    for (size_t row = 0; row < rows; ++row) {
-      std::memcpy(to + row * stride(), values + row * width, bytes);
-    }
-    to += bytes;
+    const auto put_each = [&](size_t count) {
+      for (size_t row = 0; row < rows; ++row) {
+        std::memcpy(to + row * stride(), values + (first + row) * width, count * sizeof *values);
+      }
+    };
+    width == 1 ? put_each(1) : put_each(width);  // one value is no call of memcpy
+    to += width * sizeof *values;
   };
   if (layout_.label_width > 0) {
     put(batch.labels.data(), static_cast<size_t>(layout_.label_width));
@@ -93,20 +101,18 @@ bool RowCompiler::Take(const FeatureBatch& batch) {
     put(column.values.data(), static_cast<size_t>(column.width));
   }
   for (const CompiledWord& word : words_) {
-    PutWords(batch, word, to);
+    PutWords(word, first, rows, to);
     to += word.bytes;
     const CompiledPart& last = ids_[word.end - 1];
     if (last.has_weights) put(batch.id_lists[last.list].weights.data(), 1);
     if (last.has_keys) put(batch.id_lists[last.list].keys.data(), 1);
   }
-  return true;
 }
 
-void RowCompiler::PutWords(const FeatureBatch& batch, const CompiledWord& word, char* to) const {
+void RowCompiler::PutWords(const CompiledWord& word, size_t begin, size_t rows, char* to) const {
   using Ids = uint32_t __attribute__((vector_size(4 * sizeof(uint32_t))));
   using Words = uint64_t __attribute__((vector_size(4 * sizeof(uint64_t))));
   constexpr size_t kAtOnce = 4;
-  const auto rows = static_cast<size_t>(batch.rows);
   const size_t whole = rows - rows % kAtOnce, columns = word.end - word.begin;
   const size_t step = stride();
   const int32_t* ids[sizeof(uint64_t)];
@@ -114,7 +120,7 @@ void RowCompiler::PutWords(const FeatureBatch& batch, const CompiledWord& word, 
   int shift = 0;
   for (size_t i = 0; i < columns; ++i) {
     const CompiledPart& part = ids_[word.begin + i];
-    ids[i] = batch.id_lists[part.list].ids.data();
+    ids[i] = batch_->id_lists[part.list].ids.data() + begin;
     shifts[i] = std::exchange(shift, shift + 8 * static_cast<int>(part.width));
   }
   for (size_t row = 0; row < whole; row += kAtOnce) {

@@ -33,9 +33,12 @@ class RowCompiler {
   // The next rows are those of `batch`, which must stay as it is meanwhile. False if the batch does
   // not have the layout.
   bool Take(const features::FeatureBatch& batch);
+  // Compiles the rows of the batch from `begin` up to `end`. The functions below are for these
+  // rows. A few rows at a time stay in the processor's cache until they are copied.
+  void Compile(int begin, int end);
   // A row's bytes, as far as they do not vary in length: all of them where there are no lists.
   std::string_view GetFixed(int row) const {
-    return {fixed_.data() + static_cast<size_t>(row) * stride(), fixed_bytes_};
+    return {fixed_.data() + static_cast<size_t>(row - begin_) * stride(), fixed_bytes_};
   }
   // The bytes of the whole row.
   size_t GetSize(int row) const;
@@ -44,13 +47,14 @@ class RowCompiler {
 
  private:
   size_t stride() const { return fixed_bytes_ + kSlack; }
-  void PutWords(const features::FeatureBatch& batch, const CompiledWord& word, char* to) const;
+  void PutWords(const CompiledWord& word, size_t begin, size_t rows, char* to) const;
 
   const CompiledLayout layout_;
   const size_t fixed_bytes_;
   const std::vector<CompiledPart> ids_, lists_;  // columns with one id per row, and with lists
   const std::vector<CompiledWord> words_;        // of ids_
   const features::FeatureBatch* batch_ = nullptr;
+  int begin_ = 0;      // the first row that is compiled
   std::string fixed_;  // what GetFixed() returns, row after row
 };
 
