@@ -159,5 +159,11 @@ def measure(context: Context, name: str) -> Report:
     peers = theirs.events()
     same.append(f"Linear, on other rows: AUC {mine['auc']:.4f} and {peers['auc']:.4f}, log loss "
                 f"{mine['average_loss']:.4f} and {peers['average_loss']:.4f} (Muster, Vowpal Wabbit).")  # fmt: skip
+    same.append(
+        "What the first epoch adds by its own functions, by samples of `perf` on 2026-12-01: 115 ns a row of the linear "
+        "model and 155 of the other, about 5 % of each. Half of it are stores of rows at the places of their chunks, in "
+        "memory that no cache of a core holds; then the bytes of a row from its columns, the checks of ids, and the "
+        "kernel's copy into the file. Rows compiled 16, 32 or 64 at a time make no difference beyond the noise."
+    )  # fmt: skip
     report.same = same
     return report

@@ -31,9 +31,16 @@ timed() {
   [[ $outcome == done ]]
 }
 
-# More processes than JOBS, for tests of which many wait for a deadline. With twice as many the component
-# tests took longer, not shorter: several of them train with as many threads as there are cores.
+# More processes than JOBS, for unit tests of which many wait for a deadline.
 waiting_jobs() { echo $((JOBS + (JOBS + 1) / 2)); }
+
+# Component tests wait for other programs most of the time: with 3 processes they used half of two
+# cores. A process may hold a Spark, a Hadoop or a TensorFlow in memory, some 4 GB.
+component_jobs() {
+  local by_memory most=$((JOBS * 5 / 2))
+  by_memory=$(awk '/^MemTotal:/ {print int($2 / 4000000)}' /proc/meminfo)
+  echo $((by_memory < JOBS ? JOBS : by_memory < most ? by_memory : most))
+}
 
 # run_ctest PRESET FOLDER ARGUMENT...
 run_ctest() {
@@ -82,7 +89,7 @@ run_component_tests() {
     MUSTER_PYTHON_TENSORFLOW="$tensorflow" MUSTER_PYTHON_TENSORFLOW_OLDEST="$oldest" \
     MUSTER_PYTHON_TENSORFLOW_1="$one" MUSTER_PYTHON_TENSORFLOW_2_4="$two_four" \
     PYTHONDONTWRITEBYTECODE=1 TF_CPP_MIN_LOG_LEVEL=3 \
-    run_pytest component "$python" --numprocesses "$(waiting_jobs)" --dist loadfile
+    run_pytest component "$python" --numprocesses "$(component_jobs)" --dist loadfile
 }
 
 # run_pytest FOLDER PYTHON ARGUMENT...: where a few tests fail, which on a busy machine may be a deadline
@@ -108,7 +115,7 @@ run_spark_tests() {
   MUSTER_BINARY="$PWD/build/release/src/muster/muster" MUSTER_PYTHON_COMPONENT="$(python_venv component)" \
     MUSTER_PYTHON_TENSORFLOW="$(python_venv tensorflow)" \
     MUSTER_PYTHON_TENSORFLOW_2_4="$(python_venv tensorflow-2.4 3.8)" PYTHONDONTWRITEBYTECODE=1 \
-    run_pytest "$folder" "$python" --numprocesses "$(waiting_jobs)" --dist loadfile "$@"
+    run_pytest "$folder" "$python" --numprocesses "$(component_jobs)" --dist loadfile "$@"
 }
 
 # run_fuzz SECONDS: replays each target's corpus, then fuzzes it for so long. Fuzzing does not wait.
